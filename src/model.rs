@@ -33,5 +33,6 @@ pub mod time;
 pub mod units;
 pub mod uuid_text;
 pub mod version;
+pub mod weighed_pattern;
 pub mod whole_units;
 pub mod zone;

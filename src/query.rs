@@ -36,4 +36,4 @@ pub use ground::prepared::{Prepared, ReadState, Scope};
 pub use ground::questions::{QueryCacheSizes, Questions};
 pub use ground::typed_partition::TypedPartition;
 pub use ground::{annotation_definitions, columns, engine, filter, paging, shape, spill_files, sweep};
-use ground::{for_others, operator, together};
+use ground::{ended, for_others, operator, together};

@@ -14,6 +14,7 @@ use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
 use crate::model::faults::Fault;
 use crate::model::meters::Meters;
+use crate::model::weighed_pattern::TooCostly;
 use crate::output::EncodeError;
 use crate::people::condition::Outdated;
 use crate::people::types::TypesError;
@@ -69,6 +70,9 @@ pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
     }
     if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<TooManyCells>()) {
         return invalid(["query", "metrics"], error.to_string());
+    }
+    if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<TooCostly>()) {
+        return invalid(["query", "q"], error.to_string());
     }
     match error {
         Broken::Late => {

@@ -14,6 +14,7 @@ pub mod columns;
 pub(in crate::query) mod computed;
 pub(in crate::query) mod constant_text;
 pub(in crate::query) mod dead;
+pub(in crate::query) mod ended;
 pub mod engine;
 pub(in crate::query) mod errors;
 pub(in crate::query) mod events;

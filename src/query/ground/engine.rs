@@ -5,8 +5,9 @@
 //! the answer.
 
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,9 +23,12 @@ use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, Sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::bursts::{Burst, bursts};
+pub use super::ended::{DeadlinePassed, deadline_passed};
+use super::ended::{EndWhenDropped, Ended};
 use super::logical::Lookups;
 use super::operator::Plan;
 use super::spill_files::SpillFiles;
@@ -59,16 +63,6 @@ const SPILL_RESERVATION: usize = 1 << 20;
 /// Bytes of address space for the stack of a planner thread, used only as deep as it goes. Four hundred
 /// levels of an expression take some ten thousand bytes each in a build that is not optimised.
 const PLANNER_STACK: usize = 128 << 20;
-
-/// The deadline of a question passed.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the deadline of the question passed")]
-pub struct DeadlinePassed;
-
-/// The error that a late question ends with.
-pub fn deadline_passed<T>() -> Result<T> {
-    Err(DataFusionError::External(Box::new(DeadlinePassed)))
-}
 
 /// Runs plans.
 #[derive(Debug)]
@@ -173,11 +167,14 @@ impl Engine {
     {
         let (sender, receiver) = oneshot::channel();
         let (runtime, deadline) = (self.runtime.clone(), self.deadline);
+        let ended = Ended::default();
+        let _waiting = ended.when_dropped();
         std::thread::Builder::new()
             .name("planner".to_owned())
             .stack_size(PLANNER_STACK)
             .spawn(move || {
-                let done = runtime.block_on(async { tokio::time::timeout(deadline, work()).await });
+                let timed = async { tokio::time::timeout(deadline, work()).await };
+                let done = runtime.block_on(ended.noticed_by(timed));
                 // Nobody receives it if the client has gone.
                 let _nobody_waits = sender.send(done);
             })
@@ -246,16 +243,23 @@ impl Engine {
         T: Send + 'static,
     {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
-        let begun = tokio::time::Instant::now();
-        let (each, end) = (self.deadline, begun + self.total_deadline);
-        self.runtime.spawn(async move {
+        let begun = Instant::now();
+        let deadlines = match bound {
+            DeadlineFor::Whole => Deadlines {
+                each: None,
+                last: begun + self.deadline,
+            },
+            DeadlineFor::Parts => Deadlines {
+                each: Some(self.deadline),
+                last: begun + self.total_deadline,
+            },
+        };
+        let ended = Ended::default();
+        let waiting = ended.when_dropped();
+        let computing = async move {
             loop {
-                let deadline = match bound {
-                    DeadlineFor::Whole => begun + each,
-                    DeadlineFor::Parts => end.min(tokio::time::Instant::now() + each),
-                };
                 let next = tokio::select! {
-                    next = tokio::time::timeout_at(deadline, bursts.next()) => next,
+                    next = tokio::time::timeout_at(deadlines.of_next_part(), bursts.next()) => next,
                     () = sender.closed() => return,
                 };
                 let burst = match next {
@@ -276,13 +280,20 @@ impl Engine {
                     return;
                 }
             }
-        });
-        one_by_one(receiver)
+        };
+        self.runtime.spawn(ended.noticed_by(computing));
+        one_by_one(receiver, Alarm::of(deadlines), waiting, late)
     }
 }
 
-/// The items of bursts as they come.
-fn one_by_one<T: Send + 'static>(mut receiver: mpsc::Receiver<Burst<T>>) -> impl Stream<Item = T> + Send {
+/// The items of bursts as they come. Where the computation does not yield and so notices no deadline, `alarm`
+/// ends the wait.
+fn one_by_one<T: Send + 'static>(
+    mut receiver: mpsc::Receiver<Burst<T>>,
+    mut alarm: Alarm,
+    waiting: EndWhenDropped,
+    late: fn() -> T,
+) -> impl Stream<Item = T> + Send {
     let (mut items, mut has_ended) = (Vec::new().into_iter(), false);
     futures::stream::poll_fn(move |context| {
         loop {
@@ -292,16 +303,141 @@ fn one_by_one<T: Send + 'static>(mut receiver: mpsc::Receiver<Burst<T>>) -> impl
             if has_ended {
                 return Poll::Ready(None);
             }
-            match ready!(receiver.poll_recv(context)) {
-                Some(burst) => (items, has_ended) = (burst.items.into_iter(), burst.is_last),
-                None => has_ended = true,
+            match receiver.poll_recv(context) {
+                Poll::Ready(Some(burst)) => {
+                    alarm.stop();
+                    (items, has_ended) = (burst.items.into_iter(), burst.is_last);
+                }
+                Poll::Ready(None) => has_ended = true,
+                Poll::Pending => {
+                    ready!(alarm.poll(context));
+                    has_ended = true;
+                    waiting.end();
+                    receiver.close();
+                    return Poll::Ready(Some(late()));
+                }
             }
         }
     })
+}
+
+/// When the next part of an answer is late.
+#[derive(Clone, Copy, Debug)]
+struct Deadlines {
+    /// The longest wait for one part.
+    each: Option<Duration>,
+    /// When every part is late.
+    last: Instant,
+}
+
+impl Deadlines {
+    /// When a part that is begun now is late.
+    fn of_next_part(self) -> Instant {
+        match self.each {
+            Some(each) => self.last.min(Instant::now() + each),
+            None => self.last,
+        }
+    }
+}
+
+/// Rings when a part of an answer has been waited for until its deadline.
+#[derive(Debug)]
+struct Alarm {
+    deadlines: Deadlines,
+    /// The deadline of the part that is waited for.
+    set_to: Option<Instant>,
+    /// Kept from one part to the next, and set anew only when it goes off too early.
+    clock: Option<Pin<Box<Sleep>>>,
+}
+
+impl Alarm {
+    const fn of(deadlines: Deadlines) -> Self {
+        Self {
+            deadlines,
+            set_to: None,
+            clock: None,
+        }
+    }
+
+    fn stop(&mut self) {
+        self.set_to = None;
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let deadlines = self.deadlines;
+        let deadline = *self.set_to.get_or_insert_with(|| deadlines.of_next_part());
+        let clock = self
+            .clock
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        loop {
+            ready!(clock.as_mut().poll(context));
+            if clock.deadline() >= deadline {
+                return Poll::Ready(());
+            }
+            clock.as_mut().reset(deadline);
+        }
+    }
 }
 
 fn make_private(directory: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ended::refuse_ended;
+    use super::*;
+
+    #[tokio::test]
+    async fn the_deadline_passes_although_the_computation_never_yields() {
+        let (sender, receiver) = mpsc::channel(READ_AHEAD);
+        let deadlines = Deadlines {
+            each: Some(Duration::from_millis(50)),
+            last: Instant::now() + Duration::from_mins(1),
+        };
+        let ended = Ended::default();
+        let items = one_by_one(receiver, Alarm::of(deadlines), ended.when_dropped(), || 9);
+        let mut items = Box::pin(items);
+        for item in [1, 2] {
+            let burst = Burst {
+                items: vec![item],
+                is_last: false,
+            };
+            sender.send(burst).await.unwrap();
+            assert_eq!(items.next().await, Some(item));
+        }
+        // Nothing else comes.
+        assert_eq!(items.next().await, Some(9));
+        assert_eq!(items.next().await, None);
+        assert!(sender.is_closed());
+        let noticed = ended.noticed_by(async { refuse_ended() }).await;
+        assert!(noticed.is_err());
+    }
+
+    #[tokio::test]
+    async fn each_part_has_its_deadline_and_the_answer_has_one() {
+        let (sender, receiver) = mpsc::channel(READ_AHEAD);
+        let (each, pause) = (Duration::from_millis(400), Duration::from_millis(150));
+        let deadlines = Deadlines {
+            each: Some(each),
+            last: Instant::now() + 2 * each,
+        };
+        let waiting = Ended::default().when_dropped();
+        let mut items = Box::pin(one_by_one(receiver, Alarm::of(deadlines), waiting, || 9));
+        tokio::spawn(async move {
+            let item = || Burst {
+                items: vec![1],
+                is_last: false,
+            };
+            while sender.send(item()).await.is_ok() {
+                tokio::time::sleep(pause).await;
+            }
+        });
+        let begun = Instant::now();
+        while items.next().await == Some(1) {}
+        assert!(begun.elapsed() > each, "{:?}", begun.elapsed());
+        assert_eq!(items.next().await, None);
+    }
 }

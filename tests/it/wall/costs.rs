@@ -265,3 +265,65 @@ async fn columns_wait_within_the_limit_of_the_disk_and_inside_the_data_directory
     let answer = columns(&person).await.must_be(200).json();
     assert_eq!(answer["value"].as_array().map(Vec::len), Some(30_000));
 }
+
+/// So many letters `a` and `b` without an order.
+fn letters(count: usize) -> String {
+    let mut number = 1_u32;
+    let mut letter = || {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if number >> 31 == 0 { 'a' } else { 'b' }
+    };
+    (0..count).map(|_| letter()).collect()
+}
+
+#[tokio::test]
+async fn a_pattern_that_is_too_costly_for_a_text_is_refused() {
+    let person = person();
+    let note = letters(1_000_000);
+    person
+        .records(
+            "NumericAnnotation",
+            &[json!({"uuid": id(1), "recorded_at": instant(1), "value": 1, "note": note})],
+        )
+        .await;
+    let asked = |condition: &str| {
+        let text = format!("SELECT count(*) AS kept FROM numeric_annotation WHERE {condition}");
+        person.post("/data/v1/sql", &json!({"query": text}))
+    };
+    let many = |part: &str, end: &str| format!("'{}{end}'", part.repeat(1_000));
+    let begun = Instant::now();
+    for condition in [
+        "regexp_like(note, 'a[ab]{4000}c')",
+        "regexp_like(note, 'A[AB]{2000}C', 'i')",
+        "note !~ '[ab]*a[ab]{2000}c'",
+        "note ~* '[ab]*a[ab]{2000}c'",
+        "note SIMILAR TO '%a[ab]{2000}c%'",
+        "regexp_count(note, 'a[ab]{4000}c') > 0",
+        "regexp_count(note, '.*[^a-z]|[a-z]') > 0",
+        "regexp_instr(note, 'a[ab]{4000}c') > 0",
+        "regexp_match(note, '(a)[ab]{4000}c') IS NOT NULL",
+        "regexp_replace(note, 'a[ab]{4000}c', '') = ''",
+        &format!("note LIKE {}", many("%a", "c")),
+        &format!("note NOT ILIKE {}", many("a_", "c%")),
+        &format!("{} LIKE {}", many(&"a".repeat(20), ""), many("%a", "b")),
+    ] {
+        assert_eq!(asked(condition).await.faults(), ["body.query"], "{condition}");
+    }
+    let selector = |pattern: &str| format!("NumericAnnotation{{note=~\"{pattern}\"}}[1h] @ {}", DAY + 60);
+    let refused = selected(&person, &selector("[ab]*a[ab]{2000}c")).await;
+    assert_eq!(refused.faults(), ["query.q"]);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    for (condition, kept) in [
+        (r"note ~ '^[ab]+$'", 1),
+        (r"note ~ '\w+@\w+'", 0),
+        (r"note !~* '[^AB]'", 1),
+        ("regexp_count(note, 'a+') > 1000", 1),
+        ("note LIKE '%ab%ba%'", 1),
+        ("note ILIKE '%AB_B%'", 1),
+    ] {
+        let rows = asked(condition).await.must_be(200).rows();
+        assert_eq!(rows, [json!({"kept": kept})], "{condition}");
+    }
+    let found = selected(&person, &selector("[ab]+")).await.must_be(200);
+    assert_eq!(found.text().lines().count(), 1);
+}

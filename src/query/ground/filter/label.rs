@@ -1,25 +1,27 @@
 //! Compares labels of a selector with the fields of a record.
 //!
-//! A missing label equals an empty one. Patterns match whole texts and run in linear time, whatever they are.
+//! A missing label equals an empty one. Patterns match whole texts; what would take too long is refused.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::datatypes::DataType as ArrowType;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::functions_nested::expr_fn::cardinality;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 use datafusion::prelude::not;
-use regex::{Regex, RegexBuilder};
+use regex::RegexBuilder;
 
 use super::comparing::{compared, is_text, list_has, plain_text, wrong_operator};
 use super::condition::{Condition, LabelComparison};
 use super::errors::FilterError;
 use super::field::StoredField;
 use crate::model::registry::schema::PATTERN_BYTES;
+use crate::model::weighed_pattern::{MadeStates, WeighedPattern};
+use crate::query::ground::ended::{beside_others, refuse_ended};
 use crate::query::ground::uuid_text::UuidText;
 
 /// The condition that a field of a row must meet. It is true or false, never null.
@@ -81,7 +83,7 @@ fn matches(condition: &Condition, field: StoredField, pattern: &str) -> Result<E
 /// empty one.
 #[derive(Debug)]
 struct TextMatches {
-    regex: Regex,
+    pattern: WeighedPattern,
     signature: Signature,
 }
 
@@ -105,24 +107,59 @@ impl TextMatches {
         compiled(pattern)?;
         let regex = compiled(&format!("^(?s:{pattern})$"))?;
         Ok(Self {
-            regex,
+            pattern: WeighedPattern::new(regex),
             signature: Signature::any(1, Volatility::Immutable),
         })
     }
 
-    fn any(&self, texts: &ArrayRef) -> bool {
-        let texts = texts.as_string_opt::<i32>();
-        texts
-            .into_iter()
-            .flatten()
-            .flatten()
-            .any(|text| self.regex.is_match(text))
+    fn is_match(&self, made: &mut MadeStates, text: &str) -> Result<bool> {
+        refuse_ended()?;
+        let found = self.pattern.is_match(made, text);
+        found.map_err(|costly| DataFusionError::External(Box::new(costly)))
     }
+
+    /// Whether one of the texts matches. There are some.
+    fn any(&self, made: &mut MadeStates, texts: &ArrayRef) -> Result<bool> {
+        let texts = texts.as_string_opt::<i32>();
+        for text in texts.into_iter().flatten().flatten() {
+            if self.is_match(made, text)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn found(&self, array: &ArrayRef) -> Result<BooleanArray> {
+        let mut made = MadeStates::default();
+        if let Some(texts) = array.as_string_opt::<i32>() {
+            texts
+                .iter()
+                .map(|text| self.is_match(&mut made, text.unwrap_or_default()).map(Some))
+                .collect()
+        } else if let Some(lists) = array.as_list_opt::<i32>() {
+            let empty = self.is_match(&mut made, "")?;
+            let mut one = |list: Option<ArrayRef>| match list {
+                Some(texts) if !texts.is_empty() => self.any(&mut made, &texts),
+                _ => Ok(empty),
+            };
+            lists.iter().map(|list| one(list).map(Some)).collect()
+        } else {
+            internal_err!("text_matches takes text")
+        }
+    }
+}
+
+/// The number of bytes of all texts in an array of texts, or of lists of texts.
+fn bytes(array: &ArrayRef) -> usize {
+    let lists = array.as_list_opt::<i32>();
+    let texts = lists.map_or(array, |lists| lists.values());
+    let texts = texts.as_string_opt::<i32>();
+    texts.map_or(0, |texts| texts.value_data().len())
 }
 
 impl PartialEq for TextMatches {
     fn eq(&self, other: &Self) -> bool {
-        self.regex.as_str() == other.regex.as_str()
+        self.pattern.as_str() == other.pattern.as_str()
     }
 }
 
@@ -130,7 +167,7 @@ impl Eq for TextMatches {}
 
 impl Hash for TextMatches {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.regex.as_str().hash(state);
+        self.pattern.as_str().hash(state);
     }
 }
 
@@ -152,20 +189,10 @@ impl ScalarUDFImpl for TextMatches {
             return internal_err!("text_matches takes one argument");
         };
         let array = argument.to_array(arguments.number_rows)?;
-        let found: BooleanArray = if let Some(texts) = array.as_string_opt::<i32>() {
-            texts
-                .iter()
-                .map(|text| Some(self.regex.is_match(text.unwrap_or_default())))
-                .collect()
-        } else if let Some(lists) = array.as_list_opt::<i32>() {
-            let empty = self.regex.is_match("");
-            let one = |list: Option<ArrayRef>| match list {
-                Some(texts) if !texts.is_empty() => self.any(&texts),
-                _ => empty,
-            };
-            lists.iter().map(|list| Some(one(list))).collect()
+        let found = if self.pattern.is_fast(bytes(&array)) {
+            self.found(&array)?
         } else {
-            return internal_err!("text_matches takes text");
+            beside_others(|| self.found(&array))?
         };
         Ok(ColumnarValue::Array(Arc::new(found)))
     }

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 use crate::query::sql::keep_names::rewrite_keeping_names;
 use crate::query::sql::stand_in::{Change, StandIn};
 
-use super::endless;
+use super::{endless, matching};
 
 /// The most bytes in one result for one batch of rows.
 const LARGEST_RESULT: usize = 4 << 20;
@@ -195,7 +195,8 @@ impl Change for Bounded {
     }
 }
 
-/// The plan with limits on functions that the planner itself inserts: lists, structs and `||`.
+/// The plan with limits on functions that the planner itself inserts: lists, structs and `||`; and on
+/// patterns.
 pub(in crate::query::sql) fn limit_functions(plan: LogicalPlan) -> Result<LogicalPlan> {
     let joined = Arc::new(ScalarUDF::new_from_impl(JoinedTexts::new()));
     let growth = Growth::Sum;
@@ -206,7 +207,7 @@ pub(in crate::query::sql) fn limit_functions(plan: LogicalPlan) -> Result<Logica
             endless::refuse(&expr)?;
             let bounded = bounded_expr(expr, &joined);
             calls += usize::from(is_bounded(&bounded.data));
-            Ok(bounded)
+            bounded.transform_data(|expr| Ok(matching::weighed(expr)))
         })
     })?;
     if calls > MOST_CALLS {

@@ -56,6 +56,10 @@ pub(in crate::query::sql) const OF_LIKE: &str =
 pub(in crate::query::sql) const OF_EXPRESSIONS: &str =
     "a regular expression is a text in the query or a parameter, and not computed";
 
+/// Why flags of a regular expression are refused.
+const OF_FLAGS: &str =
+    "the flags of a regular expression are a text in the query or a parameter, and not computed";
+
 /// Refuses `expr` itself, without looking inside it.
 pub(super) fn refuse(expr: &Expr) -> Result<()> {
     match expr {
@@ -75,6 +79,7 @@ pub(super) fn refuse(expr: &Expr) -> Result<()> {
         }
         expr => match regular_expression(expr) {
             None => Ok(()),
+            _ if has_computed_flags(expr) => plan_err!("{OF_FLAGS}"),
             Some(Expr::Literal(pattern, _)) if has_no_flags(expr) => refuse_pattern(pattern),
             Some(Expr::Literal(..)) => Ok(()),
             Some(_) => plan_err!("{OF_EXPRESSIONS}"),
@@ -89,6 +94,21 @@ fn has_no_flags(expr: &Expr) -> bool {
         Expr::ScalarFunction(call) => call.args.len() <= 2,
         _ => true,
     }
+}
+
+/// Whether a regular expression may be another one in each row because of its flags.
+fn has_computed_flags(expr: &Expr) -> bool {
+    let Expr::ScalarFunction(call) = expr else {
+        return false;
+    };
+    let place = match call.func.name() {
+        "regexp_like" | "regexp_match" => 2,
+        "regexp_replace" | "regexp_count" => 3,
+        "regexp_instr" => 4,
+        _ => return false,
+    };
+    let flags = call.args.get(place);
+    flags.is_some_and(|flags| !matches!(flags, Expr::Literal(..)))
 }
 
 /// Refuses what is no regular expression, or a larger one than the engine takes.
