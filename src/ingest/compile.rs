@@ -18,7 +18,8 @@ use super::field_plan::{FieldPlan, FieldPlanError};
 use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
 use crate::model::meters::CacheMeters;
-use crate::model::registry::schema::cost::{TooCostly, checks_of_records};
+use crate::model::registry::schema::cost::{TooCostly, checks_of_records, patterns_of_records};
+use crate::model::registry::schema::weighed::{PatternsOfNames, with_weighed_patterns};
 use crate::model::registry::schema::{PATTERN_BYTES, linear_patterns, pattern_memory};
 use crate::model::registry::{DataType, ReadFrom, RecordClass, Registry, TypeId};
 use crate::model::sources::SourceRules;
@@ -42,7 +43,10 @@ const BACKTRACK_LIMIT: usize = 10_000;
 pub struct CompiledType {
     pub(super) data_type: Arc<DataType>,
     pub(super) plan: FieldPlan,
+    /// Ask it within [`crate::model::registry::schema::weighed::weighing`].
     pub(super) validator: Validator,
+    /// What the names of members are checked by.
+    pub(super) names: PatternsOfNames,
     pub(super) registry: Arc<Registry>,
     /// How often one value of a record may be checked.
     pub(super) checks: u64,
@@ -81,6 +85,11 @@ impl CompiledType {
             Column::new(column.data_type())?;
         }
         let validator = validator(&data_type, &schema)?;
+        let names = if data_type.owner.is_some() {
+            PatternsOfNames::of(&schema, checks)
+        } else {
+            PatternsOfNames::default()
+        };
         let columns = plan.columns.iter();
         let null_row: Vec<ArrayRef> = columns
             .map(|column| new_null_array(column.data_type(), 1))
@@ -96,6 +105,7 @@ impl CompiledType {
             null_extras: new_null_array(&ColumnType::Utf8, 1),
             plan,
             validator,
+            names,
             registry,
             checks,
         })
@@ -153,10 +163,14 @@ fn checks(data_type: &DataType, schema: &Value) -> Result<u64, CompileError> {
     if data_type.owner.is_none() {
         return Ok(1);
     }
-    checks_of_records(schema).map_err(|reason| CompileError::TooCostly {
+    checks_of_records(schema).map_err(|reason| too_costly(data_type, reason))
+}
+
+fn too_costly(data_type: &DataType, reason: TooCostly) -> CompileError {
+    CompileError::TooCostly {
         data_type: data_type.id.to_string(),
         reason,
-    })
+    }
 }
 
 fn validator(data_type: &DataType, schema: &Value) -> Result<Validator, CompileError> {
@@ -168,7 +182,12 @@ fn validator(data_type: &DataType, schema: &Value) -> Result<Validator, CompileE
             .with_format("uuid", |text| Uuid::try_parse(text).is_ok())
     };
     // Own types contain patterns that people write, so an engine with bounded run time is tried first.
-    let linear = options().with_pattern_options(linear_patterns()).build(schema);
+    let mut linear = options().with_pattern_options(linear_patterns());
+    if data_type.owner.is_some() {
+        let patterns = patterns_of_records(schema);
+        linear = with_weighed_patterns(linear, patterns.map_err(|reason| too_costly(data_type, reason))?);
+    }
+    let linear = linear.build(schema);
     linear
         .or_else(|_| {
             let patterns = PatternOptions::fancy_regex()

@@ -9,11 +9,17 @@ use crate::ingest::faults::{self, MOST_FAULTS_OF_A_RECORD};
 use crate::ingest::json;
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
+use crate::model::registry::schema::weighed::weighing;
+use crate::model::weighed_pattern::TooCostly;
 
 impl Reading<'_, '_> {
     pub(super) fn validate(&mut self) -> Result<(), Vec<Fault>> {
         let document = Value::Object(std::mem::take(&mut self.document));
-        if !self.compiled.validator.is_valid(&document) {
+        let names = self.compiled.names.weigh(&document);
+        let is_valid = names.and_then(|()| weighing(|| self.compiled.validator.is_valid(&document)));
+        let too_costly =
+            |costly: TooCostly| vec![Fault::new(self.loc.clone(), "pattern", costly.to_string())];
+        if !is_valid.map_err(too_costly)? {
             let mut found = Vec::new();
             for error in self
                 .compiled

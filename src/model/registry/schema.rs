@@ -2,6 +2,7 @@
 
 pub mod cost;
 mod patterns;
+pub mod weighed;
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};

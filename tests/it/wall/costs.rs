@@ -327,3 +327,39 @@ async fn a_pattern_that_is_too_costly_for_a_text_is_refused() {
     let found = selected(&person, &selector("[ab]+")).await.must_be(200);
     assert_eq!(found.text().lines().count(), 1);
 }
+
+#[tokio::test]
+async fn a_pattern_of_an_own_type_that_is_too_costly_for_a_text_refuses_the_record() {
+    let person = person();
+    let pattern = json!({"pattern": "[ab]*a[ab]{400}c"});
+    let schema = json!({"properties": {"n": pattern, "never": {"not": pattern}, "free": {"type": "string"}}});
+    let name = person
+        .define(
+            "Event",
+            &json!({"name": "Costly", "record_spec": {"schema": schema}}),
+        )
+        .await;
+    let record = |member: &str, text: String| {
+        let mut record = json!({"start_time": instant(1), "end_time": instant(1)});
+        record[member] = json!(text);
+        record
+    };
+    let begun = Instant::now();
+    for member in ["n", "never"] {
+        let refused = person.record(&name, &record(member, letters(900_000))).await;
+        assert_eq!(refused.faults(), ["body"], "{member}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    let matching = format!("{}c", "ba".repeat(1_000));
+    person.record(&name, &record("n", matching)).await.upload();
+    person
+        .record(&name, &record("never", letters(2_000)))
+        .await
+        .upload();
+    person
+        .record(&name, &record("free", letters(900_000)))
+        .await
+        .upload();
+    let wrong = person.record(&name, &record("n", letters(2_000))).await;
+    assert_eq!(wrong.faults(), ["body.n"]);
+}

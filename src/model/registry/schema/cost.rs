@@ -79,6 +79,11 @@ pub fn checks_of_records(schema: &Value) -> Result<u64, TooCostly> {
     measured(schema, 2)
 }
 
+/// The most patterns that any one value meets against the schema of whole records.
+pub fn patterns_of_records(schema: &Value) -> Result<u64, TooCostly> {
+    Reading::of(schema, 2, Counted::Patterns).checks(schema)
+}
+
 /// `room`: by which factor the limits may be exceeded.
 fn measured(schema: &Value, room: u64) -> Result<u64, TooCostly> {
     let mut written = Written {
@@ -87,13 +92,7 @@ fn measured(schema: &Value, room: u64) -> Result<u64, TooCostly> {
         room: room as usize,
     };
     written.count(schema, true)?;
-    let mut reading = Reading {
-        root: schema,
-        known: HashMap::new(),
-        open: Vec::new(),
-        most: MOST_CHECKS * room,
-    };
-    reading.checks(schema)
+    Reading::of(schema, room, Counted::Checks).checks(schema)
 }
 
 /// A schema as written, without following references.
@@ -152,9 +151,18 @@ impl Written {
     }
 }
 
+/// What is counted of the checks that a value meets.
+#[derive(Clone, Copy)]
+enum Counted {
+    Checks,
+    /// Only those by a pattern.
+    Patterns,
+}
+
 /// A schema with its references followed.
 struct Reading<'s> {
     root: &'s Value,
+    counted: Counted,
     /// The cost of the targets of references.
     known: HashMap<&'s str, u64>,
     /// The references that are being followed.
@@ -164,12 +172,28 @@ struct Reading<'s> {
 }
 
 impl<'s> Reading<'s> {
+    fn of(schema: &'s Value, room: u64, counted: Counted) -> Self {
+        Self {
+            root: schema,
+            counted,
+            known: HashMap::new(),
+            open: Vec::new(),
+            most: MOST_CHECKS * room,
+        }
+    }
+
     fn checks(&mut self, schema: &'s Value) -> Result<u64, TooCostly> {
         let Some(keywords) = schema.as_object() else {
-            return Ok(1);
+            return Ok(match self.counted {
+                Counted::Checks => 1,
+                Counted::Patterns => 0,
+            });
         };
         let listed = keywords.get("enum").and_then(Value::as_array).map_or(0, Vec::len) as u64;
-        let mut here = 1 + listed;
+        let mut here = match self.counted {
+            Counted::Checks => 1 + listed,
+            Counted::Patterns => u64::from(keywords.contains_key("pattern")),
+        };
         if let Some(Value::String(reference)) = keywords.get("$ref") {
             here = here.saturating_add(self.behind(reference)?);
         }
@@ -356,6 +380,18 @@ mod tests {
             "properties": {"$ref": {"type": "string"}, "enum": {"type": "string"}, "$id": {"type": "string"}},
         });
         assert_eq!(checks(&schema), Ok(2));
+    }
+
+    #[test]
+    fn patterns_that_a_value_meets_are_counted_as_often_as_it_meets_them() {
+        let pattern = json!({"pattern": "^a"});
+        let twice = json!({"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}], "enum": ["a", "b"]});
+        let schema = json!({
+            "$defs": {"a": pattern},
+            "properties": {"one": pattern, "two": twice, "none": {"type": "string"}},
+        });
+        assert_eq!(patterns_of_records(&schema), Ok(2));
+        assert_eq!(patterns_of_records(&json!({"type": "object"})), Ok(0));
     }
 
     #[test]
