@@ -151,10 +151,9 @@ impl RecordDecoder {
 
     /// Decodes a record that is too unusual for the fast way, and whose extras were looked through.
     fn push_spread(&mut self, place: RecordPosition, json: &[u8]) -> Result<(), Vec<Fault>> {
-        let json = self.with_one_definition(json);
-        match named(&json, &self.compiled.plan) {
-            WritersNameOutcome::AsItIs => self.push_as_it_is(place, &json, None),
-            WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, &json, Some(member)),
+        match named(json, &self.compiled.plan) {
+            WritersNameOutcome::AsItIs => self.push_as_it_is(place, json, None),
+            WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, json, Some(member)),
             WritersNameOutcome::Renamed(renamed) if self.push_fast(&renamed) => Ok(()),
             WritersNameOutcome::Renamed(renamed) => self.push_as_it_is(place, &renamed, None),
         }
@@ -277,7 +276,6 @@ impl RecordDecoder {
     #[cfg(test)]
     pub(super) fn push_completely(&mut self, place: RecordPosition, json: &[u8]) -> Result<(), Vec<Fault>> {
         let (json, sent) = spread(Cow::Borrowed(json), &self.compiled.plan);
-        let json = self.with_one_definition(&json);
         let pushed = match named(&json, &self.compiled.plan) {
             WritersNameOutcome::AsItIs => self.push_as_it_is(place, &json, None),
             WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, &json, Some(member)),
@@ -294,7 +292,8 @@ impl RecordDecoder {
         json: &[u8],
         too_long: Option<&'static str>,
     ) -> Result<(), Vec<Fault>> {
-        let record = general::decode(&self.compiled, &self.context, place, json, too_long)?;
+        let json = self.with_one_definition(json);
+        let record = general::decode(&self.compiled, &self.context, place, &json, too_long)?;
         let mut cells: Vec<_> = record
             .cells
             .into_iter()
@@ -322,7 +321,7 @@ impl RecordDecoder {
             source: source.clone(),
             extras: record.extras,
         };
-        self.append(row, json);
+        self.append(row, &json);
         let number_in = |column: usize| {
             self.columns
                 .get(column)

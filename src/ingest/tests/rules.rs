@@ -522,6 +522,7 @@ fn rule_5_8_an_id_that_names_no_definition_is_one_more_source() {
             "<own>",
             "[app, <own>]",
         ),
+        (r#""source_id":"app","source":"<own>""#, "<own>", "[<own>, app]"),
         (r#""source_id":"","sources":["<own>"]"#, "<own>", "[<own>]"),
         (r#""source_id":"","sources":["app"]"#, "app", "[app]"),
         (r#""source_id":"""#, "", ""),
