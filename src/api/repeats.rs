@@ -231,7 +231,7 @@ mod tests {
                 types: Some(vec![TypeId::new("Event"); types].into()),
             },
             address: "/".to_owned(),
-            shaping: vec![b"text/csv"[..].into()],
+            shaping: vec![Box::from(&b"text/csv"[..])],
         };
         assert!(wording(1_000).bytes() > wording(0).bytes() + 20_000);
     }

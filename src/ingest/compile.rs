@@ -7,7 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use ahash::HashMap;
-use arrow::array::{Array as _, ArrayRef, new_null_array};
+use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::datatypes::DataType as ColumnType;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
@@ -149,7 +149,7 @@ impl CompiledType {
 
 fn weight(data_type: &DataType, schema: &Value, null_row: &[ArrayRef]) -> usize {
     let columns = data_type.layout.storage.flattened_fields().len();
-    let nulls: usize = null_row.iter().map(|column| column.get_array_memory_size()).sum();
+    let nulls: usize = null_row.iter().map(Array::get_array_memory_size).sum();
     TYPE_BYTES
         + columns * COLUMN_BYTES
         + nulls
@@ -259,13 +259,11 @@ impl CompiledTypes {
     pub fn get(&self, data_type: &Arc<DataType>) -> Result<Arc<CompiledType>, CompileError> {
         let builtin = self.builtin.get(&data_type.id);
         if let Some(builtin) = builtin.filter(|builtin| Arc::ptr_eq(&builtin.data_type, data_type)) {
-            return match builtin.compiled.get() {
-                Some(compiled) => Ok(Arc::clone(compiled)),
-                None => {
-                    let compiled = self.compile(data_type)?;
-                    Ok(Arc::clone(builtin.compiled.get_or_init(|| compiled)))
-                }
-            };
+            if let Some(compiled) = builtin.compiled.get() {
+                return Ok(Arc::clone(compiled));
+            }
+            let compiled = self.compile(data_type)?;
+            return Ok(Arc::clone(builtin.compiled.get_or_init(|| compiled)));
         }
         let key = (data_type.owner, data_type.id.clone());
         if let Some(compiled) = self.kept.get(&key).filter(|compiled| compiled.is_of(data_type)) {

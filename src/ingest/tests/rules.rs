@@ -627,6 +627,7 @@ fn every_example_of_every_type_is_accepted_and_what_is_stored_has_its_layout() {
     for data_type in REGISTRY.types() {
         let examples = data_type
             .schema
+            .value()
             .get("examples")
             .and_then(|examples| examples.as_array())
             .cloned()

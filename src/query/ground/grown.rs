@@ -10,6 +10,7 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::Result;
 use datafusion::prelude::ident;
+use serde_json::Value;
 
 use crate::ingest::late::declared_later;
 use crate::model::columns::{END, EXTRAS, ID, SOURCE, SOURCE_CLASS, START};
@@ -61,10 +62,11 @@ pub(in crate::query) fn filled(plan: Plan, data_type: &DataType, columns: &[usiz
         return Ok(plan);
     }
     let storage = &data_type.layout.storage;
+    let schema = data_type.schema.value();
     with_replaced(plan, |field| {
         let place = storage.index_of(field.name()).ok()?;
         let columns = [ident(field.name()), ident(EXTRAS)];
-        let later = || computed(DeclaredLater::new(field, data_type), columns);
+        let later = || computed(DeclaredLater::new(field, &schema), columns);
         late.contains(&place).then(later)
     })
 }
@@ -77,9 +79,9 @@ struct DeclaredLater {
 }
 
 impl DeclaredLater {
-    fn new(column: &FieldRef, data_type: &DataType) -> Self {
-        let property = data_type
-            .schema
+    /// `schema`: of the records of the column's type.
+    fn new(column: &FieldRef, schema: &Value) -> Self {
+        let property = schema
             .get("properties")
             .and_then(|properties| properties.get(column.name()));
         Self {
