@@ -7,6 +7,7 @@
 mod changing;
 mod deleted;
 mod document;
+mod folder_links;
 mod reading;
 
 pub use deleted::{DeletedPage, DeletedPlace};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 use super::document::{Document, DocumentCursor, DocumentKind, DocumentStamp, document_of};
+use super::folder_links::links_of_folder;
 use crate::catalog::Catalog;
 use crate::catalog::damage::besides_rows;
 use crate::catalog::database::{Session, Value};
@@ -344,9 +345,7 @@ async fn look_at_all(
             break;
         }
     }
-    let of_kind = "WHERE document IN (SELECT document FROM documents WHERE person = $1 AND kind = $2)";
-    let values = vec![id(person.0), text(kind.as_str())];
-    for link in session.select(&LINKS, of_kind, values).await? {
+    for link in links_of_folder(session, person, kind.as_str(), found.documents).await? {
         found.digest ^= link.checksum;
     }
     if found == folder {

@@ -254,6 +254,48 @@ async fn however_many_documents_there_are_each_is_shown_once_oldest_first() {
 }
 
 #[tokio::test]
+async fn a_lost_or_damaged_link_is_noticed_however_many_documents_there_are() {
+    for change in [
+        "DELETE FROM links WHERE document = $1",
+        "UPDATE links SET person = document WHERE document = $1",
+        "UPDATE links SET document = target WHERE document = $1",
+        "UPDATE links SET kind = 'astray' WHERE document = $1",
+    ] {
+        let bench = Bench::sqlite().await;
+        let (catalog, owner) = (&bench.catalog, person());
+        let tags: Vec<Document> = (0..1500)
+            .map(|number| tag(owner, &number.to_string(), ""))
+            .collect();
+        let link = Link {
+            kind: "about",
+            target: Uuid::now_v7(),
+        };
+        let changes = tags.iter().enumerate().map(|(number, document)| Change::Insert {
+            document: document.clone(),
+            links: if number < 2 {
+                vec![link.clone()]
+            } else {
+                Vec::new()
+            },
+            limit: u64::MAX,
+        });
+        let done = catalog.change_documents(changes.collect()).await.unwrap();
+        assert_eq!(done, Changed::Done);
+        let found = catalog.documents_of(owner, DocumentKind::Tag).await.unwrap();
+        assert_eq!(found.len(), tags.len());
+        let mut session = catalog.database.write().await.unwrap();
+        let values = vec![super::super::rows::id(tags[0].id)];
+        assert_eq!(session.execute(change.to_owned(), values).await.unwrap(), 1);
+        session.commit().await.unwrap();
+        let refused = catalog.documents_of(owner, DocumentKind::Tag).await;
+        assert!(
+            matches!(refused, Err(CatalogError::Corrupt { .. })),
+            "{change}: {refused:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn nobody_has_more_than_the_limit() {
     for bench in Bench::all().await {
         let owner = person();
