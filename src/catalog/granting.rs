@@ -33,9 +33,8 @@ pub const EVERYBODY: Uuid = Uuid::nil();
 
 /// The index by which links are found by whose they are.
 const BY_PERSON: &str = "links_by_person";
-/// The links of the documents that a person has of one kind.
-const OF_DOCUMENTS: &str =
-    "WHERE document IN (SELECT document FROM documents WHERE person = $1 AND kind = $2)";
+/// The ids of the documents that a person has of one kind.
+const DOCUMENTS_OF_KIND: &str = "SELECT document FROM documents WHERE person = $1 AND kind = $2";
 /// How many documents' links one statement looks up.
 const DOCUMENTS_AT_ONCE: usize = 64;
 
@@ -79,10 +78,23 @@ impl Catalog {
     }
 
     /// Verifies the links of a person's memberships. They are found by these, since a damaged link may say
-    /// that it is of another kind or person.
+    /// that it is of another kind or person, and by statements of their own: to join them, PostgreSQL would
+    /// read everybody's links.
     async fn verify_memberships(&self, person: PersonId) -> Result<(), CatalogError> {
         let values = vec![id(person.0), text(DocumentKind::Membership.as_str())];
-        self.database.select(&LINKS, OF_DOCUMENTS, values).await.map(drop)
+        let mut memberships = Vec::new();
+        for row in self
+            .database
+            .look_up(DOCUMENTS_OF_KIND.to_owned(), values)
+            .await?
+        {
+            memberships.push(Value::Bytes(row.bytes(0)?));
+        }
+        for some in memberships.chunks(DOCUMENTS_AT_ONCE) {
+            let (list, values) = one_of(1, some.to_vec());
+            self.database.find(&LINKS, &of_documents(&list), values).await?;
+        }
+        Ok(())
     }
 
     /// All shares that reach `reader`, whoever gave them.
@@ -96,7 +108,7 @@ impl Catalog {
         let mut links = Vec::new();
         for some in documents.chunks(DOCUMENTS_AT_ONCE) {
             let (list, values) = one_of(1, some.iter().map(|document| id(*document)).collect());
-            let rest = format!("WHERE document IN {list} ORDER BY document, kind, target");
+            let rest = format!("{} ORDER BY document, kind, target", of_documents(&list));
             for row in self.database.select(&LINKS, &rest, values).await? {
                 links.push(link_of(&row)?);
             }
@@ -146,6 +158,11 @@ enum Givers {
     /// Those of the person `$2`.
     One,
     All,
+}
+
+/// The links of the documents in a list, as the rest of a `select`.
+fn of_documents(list: &str) -> String {
+    format!("WHERE document IN {list}")
 }
 
 /// A person's links of one kind, as the rest of a `select`.
@@ -206,7 +223,8 @@ mod tests {
             statement(Givers::One, &by_person),
             statement(Givers::All, &by_person),
             LINKS.select(&of_kind(&by_person)),
-            LINKS.select(OF_DOCUMENTS),
+            DOCUMENTS_OF_KIND.to_owned(),
+            LINKS.select(&of_documents("($1, $2)")),
         ] {
             let steps = steps_of(&catalog, &sql).await;
             assert!(
