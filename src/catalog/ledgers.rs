@@ -35,6 +35,7 @@ pub struct PersonState {
 #[cfg(test)]
 impl PersonState {
     /// How many changes there were.
+    #[must_use]
     pub const fn changes(self) -> i64 {
         self.sequence
     }

@@ -280,7 +280,7 @@ async fn all_that_names_somebody_is_found_by_one_look_that_nobody_waits_for() {
 
     let writing = catalog.database.write().await.unwrap();
     let look = catalog.purge_mentions(&begun);
-    let looked = tokio::time::timeout(Duration::from_secs(60), look).await;
+    let looked = tokio::time::timeout(Duration::from_mins(1), look).await;
     assert!(!looked.expect("a look waits for no writer").unwrap());
     writing.rollback().await.unwrap();
 }
