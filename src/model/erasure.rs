@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
+use uuid::{Builder, Uuid, Variant, Version};
 
 use super::ids::PersonId;
 
@@ -25,6 +26,19 @@ impl ErasureMark {
         hasher.update(PURPOSE);
         hasher.update(person.as_bytes());
         Self(hasher.finalize().into())
+    }
+
+    /// What stands for the person's id where others wrote it as a part of something. Each person has another
+    /// one, so that what was different stays so.
+    #[must_use]
+    pub fn stand_in(&self) -> Uuid {
+        let [bytes, _] = self.0.as_chunks::<16>().0 else {
+            return Uuid::nil();
+        };
+        Builder::from_bytes(*bytes)
+            .with_variant(Variant::RFC4122)
+            .with_version(Version::Custom)
+            .into_uuid()
     }
 
     #[must_use]

@@ -9,7 +9,7 @@
 use uuid::Uuid;
 
 use super::erasure::Erasure;
-use super::mentions::{says, without};
+use super::mentions::{renamed, says, without};
 use super::owned_groups;
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
@@ -154,8 +154,9 @@ impl Catalog {
     /// Removes the person from other people's documents.
     async fn purge_bodies(&self, erasure: &Erasure, person: PersonId) -> Result<bool, CatalogError> {
         let rest = format!(
-            "WHERE (kind, document) > ($4, $5) AND person <> $1 AND {} ORDER BY kind, document LIMIT $3",
-            says("body", 2)
+            "WHERE (kind, document) > ($4, $5) AND person <> $1 AND ({} OR {}) ORDER BY kind, document LIMIT $3",
+            says("body", 2),
+            says("name", 2)
         );
         let mut after = vec![text(""), Value::Bytes(Vec::new())];
         let mut any = false;
@@ -199,6 +200,9 @@ impl Catalog {
             let body = without(current.text(4)?, person);
             let version = current.int(5)? + 1;
             let mut row = current.into_values();
+            if let Some(Value::Text(name)) = row.get_mut(3) {
+                *name = renamed(name, person);
+            }
             if let Some(value) = row.get_mut(4) {
                 *value = Value::Text(body);
             }
