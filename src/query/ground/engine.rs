@@ -28,7 +28,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::bursts::{Burst, bursts};
 pub use super::ended::{DeadlinePassed, deadline_passed};
-use super::ended::{EndWhenDropped, Ended};
+use super::ended::{EndWhenDropped, Ended, hand_down};
 use super::logical::Lookups;
 use super::operator::Plan;
 use super::spill_files::SpillFiles;
@@ -89,6 +89,7 @@ enum DeadlineFor {
 impl Engine {
     /// An engine that computes on `runtime`, which should serve nothing else.
     pub fn new(settings: &EngineSettings, runtime: Handle) -> Result<Self> {
+        hand_down();
         let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(settings.memory));
         let disk = DiskManagerBuilder::default()
             .with_mode(DiskManagerMode::Directories(vec![settings.spill.clone()]))

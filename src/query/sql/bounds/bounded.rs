@@ -205,9 +205,11 @@ pub(in crate::query::sql) fn limit_functions(plan: LogicalPlan) -> Result<Logica
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         rewrite_keeping_names(plan, |expr| {
             endless::refuse(&expr)?;
-            let bounded = bounded_expr(expr, &joined);
+            // What is weighed is computed in parts, and the limit on results is one for all of them.
+            let weighed = matching::weighed(expr);
+            let bounded = weighed.transform_data(|expr| Ok(bounded_expr(expr, &joined)))?;
             calls += usize::from(is_bounded(&bounded.data));
-            bounded.transform_data(|expr| Ok(matching::weighed(expr)))
+            Ok(bounded)
         })
     })?;
     if calls > MOST_CALLS {
@@ -305,5 +307,24 @@ impl ScalarUDFImpl for JoinedTexts {
             }
         }
         Ok(ColumnarValue::Array(Arc::new(joined.finish())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::functions::regex::regexp_replace;
+    use datafusion::logical_expr::{LogicalPlanBuilder, lit};
+
+    use super::*;
+
+    #[test]
+    fn what_a_replacement_makes_of_a_batch_is_limited_as_a_whole() {
+        let arguments = ["aaa", "a|(xyzq){700}", "b", "g"].map(lit).to_vec();
+        let replaced = regexp_replace().call(arguments).alias("replaced");
+        let rows = LogicalPlanBuilder::values(vec![vec![lit(1)]]).unwrap();
+        let plan = rows.project(vec![replaced]).unwrap().build().unwrap();
+        let limited = limit_functions(plan).unwrap();
+        let called = limited.expressions().remove(0).unalias_nested().data;
+        assert!(is_bounded(&called), "{called:?}");
     }
 }

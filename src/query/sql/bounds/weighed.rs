@@ -26,9 +26,9 @@ const GROUPS_FOR_ONE: u64 = 4;
 enum Search {
     /// It seeks the first place.
     First,
-    /// It seeks all places in the whole text.
-    All,
-    /// It seeks all places in a part of the text.
+    /// It seeks all places behind so many characters.
+    AllBehind(usize),
+    /// It seeks all places behind as many characters as a column says.
     AllInPart,
 }
 
@@ -58,9 +58,10 @@ impl Weighing {
         let search = match call.func.name() {
             "regexp_match" => Search::First,
             "regexp_replace" if !flags.contains('g') => Search::First,
-            "regexp_replace" => Search::All,
-            _ if begins.is_none_or(is_one) => Search::All,
-            _ => Search::AllInPart,
+            "regexp_replace" => Search::AllBehind(0),
+            _ => begins
+                .map_or(Some(0), before)
+                .map_or(Search::AllInPart, Search::AllBehind),
         };
         let pattern = with_flags(literal(argument(1)?)?, &flags.replace('g', ""));
         if is_cheap(&pattern) {
@@ -83,7 +84,10 @@ impl Weighing {
             refuse_ended()?;
             let steps = match self.search {
                 Search::First => self.pattern.steps(text.len()),
-                Search::All => self.pattern.steps_for_all(&mut made, text),
+                Search::AllBehind(before) => {
+                    let part = text.char_indices().nth(before).and_then(|(at, _)| text.get(at..));
+                    self.pattern.steps_for_all(&mut made, part.unwrap_or_default())
+                }
                 Search::AllInPart => self.pattern.steps_for_any(text.len()),
             };
             bearable(steps.saturating_mul(factor), text.len())
@@ -92,8 +96,15 @@ impl Weighing {
     }
 }
 
-fn is_one(expr: &Expr) -> bool {
-    matches!(expr, Expr::Literal(ScalarValue::Int64(Some(1)), _))
+/// How many characters are before the place where a search begins, if it is a constant. Before places that
+/// are none, which the engine refuses, there is nothing.
+fn before(begins: &Expr) -> Option<usize> {
+    match begins {
+        Expr::Literal(ScalarValue::Int64(Some(place)), _) => {
+            Some(usize::try_from(place.saturating_sub(1)).unwrap_or_default())
+        }
+        _ => None,
+    }
 }
 
 impl PartialEq for Weighing {
