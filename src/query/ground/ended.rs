@@ -93,8 +93,9 @@ pub(in crate::query) fn beside_others<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Hands what a task knows of its question to the tasks that the engine spawns in it, such as one for each
-/// branch of a union. The engine has one such hook for the whole process.
+/// Hands what a task knows of its question to the tasks that the engine spawns in it. Those that are spawned
+/// when a plan is started, before any task of the question runs, know nothing: those of a union's branches.
+/// The engine has one such hook for the whole process.
 pub(super) fn hand_down() {
     let _was_there_before = set_join_set_tracer(&HandedDown);
 }
