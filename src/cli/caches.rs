@@ -55,7 +55,7 @@ impl Caches {
             footers: 7 * one,
             filters: 29 * one,
             rollups: 14 * one,
-            decoded: 6 * one,
+            decoded: 8 * one,
             answers: 4 * one,
             repeats: 2 * one,
             annotations: 6 * one,
@@ -63,7 +63,7 @@ impl Caches {
             file_lists: 2 * one,
             session_ends: one,
             types: one,
-            type_lists: 6 * one,
+            type_lists: 4 * one,
             compiled_types: 2 * one,
         }
     }
