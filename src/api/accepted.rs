@@ -71,12 +71,13 @@ mod tests {
 
     use super::*;
     use crate::catalog::Catalog;
+    use crate::catalog::test_databases::address_in;
     use crate::model::clock::SystemClock;
 
     #[tokio::test]
     async fn a_token_is_checked_again_after_a_while_though_its_person_has_not_changed() {
         let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let address = address_in(directory.path());
         let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
         let person = PersonId(Uuid::from_u128(1));
         catalog.ensure_person(person, None).await.unwrap();

@@ -6,6 +6,7 @@
 //! remains is left to the engine if it is bearable, and refused otherwise. The answer is the same in any
 //! case. Short texts are left to the engine at once.
 
+use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
 use regex::Regex;
@@ -148,6 +149,21 @@ impl WeighedPattern {
                 reading: None,
             },
         })
+    }
+}
+
+/// Patterns with the same text find the same.
+impl PartialEq for WeighedPattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for WeighedPattern {}
+
+impl Hash for WeighedPattern {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
     }
 }
 

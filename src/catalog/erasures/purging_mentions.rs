@@ -154,7 +154,8 @@ impl Catalog {
     /// Removes the person from other people's documents.
     async fn purge_bodies(&self, erasure: &Erasure, person: PersonId) -> Result<bool, CatalogError> {
         let rest = format!(
-            "WHERE (kind, document) > ($4, $5) AND person <> $1 AND ({} OR {}) ORDER BY kind, document LIMIT $3",
+            "WHERE (kind, document) > ($4, $5) AND person <> $1 AND ({} OR {}) \
+             ORDER BY kind, document LIMIT $3",
             says("body", 2),
             says("name", 2)
         );

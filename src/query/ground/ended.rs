@@ -76,7 +76,7 @@ pub(in crate::query) fn refuse_ended() -> Result<()> {
 }
 
 /// Does `work` that may take a second or more, while another thread takes over the other tasks of this one.
-/// Of one question, only one task at a time does such work; it must not do any within it.
+/// Of the tasks that know their question, only one at a time does such work; it must not do any within it.
 pub(in crate::query) fn beside_others<T>(work: impl FnOnce() -> T) -> T {
     let in_turn = || match ENDED.try_with(Ended::clone) {
         Ok(ended) => {

@@ -4,7 +4,7 @@ use sqlx::Connection as _;
 
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
-use crate::catalog::test_databases::{file_in, files_with};
+use crate::catalog::test_databases::{address_in, files_with};
 use crate::model::meters::Meters;
 use crate::people::purging::Purging;
 use crate::upkeep::lease::Leases;
@@ -19,6 +19,31 @@ async fn delete(bench: &Bench, id: Uuid) {
 async fn document(bench: &Bench, id: Uuid) -> Document {
     let found = bench.catalog.document(DocumentKind::File, id).await.unwrap();
     found.unwrap()
+}
+
+fn annotation(bench: &Bench, deleted_at: Option<Instant>) -> Document {
+    let now = bench.clock.now();
+    Document {
+        kind: DocumentKind::Annotation,
+        id: Uuid::now_v7(),
+        person: bench.person,
+        name: None,
+        body: "{}".to_owned(),
+        version: 1,
+        created_at: now,
+        updated_at: now,
+        deleted_at,
+    }
+}
+
+async fn insert(bench: &Bench, document: Document) {
+    let insert = Change::Insert {
+        document,
+        links: Vec::new(),
+        limit: 10,
+    };
+    let changed = bench.catalog.change_documents(vec![insert]).await.unwrap();
+    assert_eq!(changed, Changed::Done);
 }
 
 /// Whether a version is gone for good.
@@ -114,7 +139,7 @@ async fn a_version_whose_content_or_its_links_are_damaged_stays_and_keeps_no_oth
             documents.push(document(&bench, id).await);
         }
         let damaged = bench.get(documents[1].id).await;
-        let address = format!("sqlite://{}", file_in(bench.directory.path()).display());
+        let address = address_in(bench.directory.path());
         let mut connection = sqlx::SqliteConnection::connect(&address).await.unwrap();
         let changed = sqlx::query(damage)
             .bind(damaged.content.as_bytes().to_vec())
@@ -146,30 +171,15 @@ async fn damaged_rows_of_what_was_deleted_keep_nothing_else() {
     let bench = Bench::sqlite().await;
     let mut ids = Vec::new();
     for _ in 0..3 {
-        let now = bench.clock.now();
         let document = Document {
-            kind: DocumentKind::Annotation,
-            id: Uuid::now_v7(),
             person: PersonId(Uuid::now_v7()),
-            name: None,
-            body: "{}".to_owned(),
-            version: 1,
-            created_at: now,
-            updated_at: now,
-            deleted_at: Some(now),
+            ..annotation(&bench, Some(bench.clock.now()))
         };
         ids.push(document.id);
-        let insert = Change::Insert {
-            document,
-            links: Vec::new(),
-            limit: 10,
-        };
-        let changed = bench.catalog.change_documents(vec![insert]).await;
-        assert_eq!(changed.unwrap(), Changed::Done);
+        insert(&bench, document).await;
         bench.pass(Duration::from_secs(1));
     }
-    let file = file_in(bench.directory.path());
-    let address = format!("sqlite://{}", file.display());
+    let address = address_in(bench.directory.path());
     let mut connection = sqlx::SqliteConnection::connect(&address).await.unwrap();
     let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = $1";
     let sql = sqlx::query(sql).bind(ids[0].as_bytes().to_vec());
@@ -186,27 +196,10 @@ async fn only_what_was_deleted_long_ago_is_purged() {
     let bench = Bench::sqlite().await;
     let after = Duration::from_hours(30 * 24);
     let purging = purging(&bench, after);
-    let note = |kind, deleted_at| Document {
-        kind,
-        id: Uuid::now_v7(),
-        person: bench.person,
-        name: None,
-        body: "{}".to_owned(),
-        version: 1,
-        created_at: bench.clock.now(),
-        updated_at: bench.clock.now(),
-        deleted_at,
-    };
-    let gone = note(DocumentKind::Annotation, Some(bench.clock.now()));
-    let stays = note(DocumentKind::Annotation, None);
+    let gone = annotation(&bench, Some(bench.clock.now()));
+    let stays = annotation(&bench, None);
     for document in [&gone, &stays] {
-        let insert = Change::Insert {
-            document: document.clone(),
-            links: Vec::new(),
-            limit: 10,
-        };
-        let changed = bench.catalog.change_documents(vec![insert]).await.unwrap();
-        assert_eq!(changed, Changed::Done);
+        insert(&bench, document.clone()).await;
     }
     let (old, new) = (bench.put("a", b"old").await, bench.put("a", b"new").await);
     let deleted = bench.put("b", b"deleted").await;
@@ -236,25 +229,15 @@ async fn what_is_purged_is_not_in_the_files_of_the_database_either() {
     let bench = Bench::sqlite().await;
     let purging = purging(&bench, Duration::from_hours(1));
     let secrets = ["what nobody should read any more", "nor-this-name"];
-    let now = bench.clock.now();
-    let note = Document {
-        kind: DocumentKind::Annotation,
-        id: Uuid::now_v7(),
-        person: bench.person,
-        name: None,
-        body: format!("{{\"note\":\"{}\"}}", secrets[0]),
-        version: 1,
-        created_at: now,
-        updated_at: now,
-        deleted_at: Some(now),
-    };
-    let insert = Change::Insert {
-        document: note,
-        links: Vec::new(),
-        limit: 10,
-    };
-    let changed = bench.catalog.change_documents(vec![insert]).await.unwrap();
-    assert_eq!(changed, Changed::Done);
+    let deleted_at = Some(bench.clock.now());
+    insert(
+        &bench,
+        Document {
+            body: format!("{{\"note\":\"{}\"}}", secrets[0]),
+            ..annotation(&bench, deleted_at)
+        },
+    )
+    .await;
     let file = bench.put(secrets[1], b"bytes").await;
     delete(&bench, file).await;
     bench.pass(Duration::from_hours(1) + Duration::from_secs(1));
@@ -274,23 +257,8 @@ async fn manifests_that_have_what_was_purged_do_not_wait_for_their_time() {
     let stores = bench.upkeep();
     let purging = purging(&bench, Duration::from_hours(1));
     let manifests = async || numbers(&bench.objects, bench.person).await.unwrap();
-    let annotation = Document {
-        kind: DocumentKind::Annotation,
-        id: Uuid::now_v7(),
-        person: bench.person,
-        name: None,
-        body: "{}".to_owned(),
-        version: 1,
-        created_at: bench.clock.now(),
-        updated_at: bench.clock.now(),
-        deleted_at: Some(bench.clock.now()),
-    };
-    let insert = Change::Insert {
-        document: annotation,
-        links: Vec::new(),
-        limit: 10,
-    };
-    bench.catalog.change_documents(vec![insert]).await.unwrap();
+    let deleted_at = Some(bench.clock.now());
+    insert(&bench, annotation(&bench, deleted_at)).await;
     assert!(write_manifest(&stores, bench.person).await.unwrap());
     let of_annotation = manifests().await;
     bench.pass(Duration::from_hours(1) + Duration::from_secs(1));

@@ -2,7 +2,6 @@
 //!
 //! A missing label equals an empty one. Patterns match whole texts; what would take too long is refused.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
@@ -81,7 +80,7 @@ fn matches(condition: &Condition, field: StoredField, pattern: &str) -> Result<E
 
 /// `text_matches(text)`: whether the whole text matches, or one of a list of texts. An absent text is an
 /// empty one.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct TextMatches {
     pattern: WeighedPattern,
     signature: Signature,
@@ -155,20 +154,6 @@ fn bytes(array: &ArrayRef) -> usize {
     let texts = lists.map_or(array, |lists| lists.values());
     let texts = texts.as_string_opt::<i32>();
     texts.map_or(0, |texts| texts.value_data().len())
-}
-
-impl PartialEq for TextMatches {
-    fn eq(&self, other: &Self) -> bool {
-        self.pattern.as_str() == other.pattern.as_str()
-    }
-}
-
-impl Eq for TextMatches {}
-
-impl Hash for TextMatches {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.pattern.as_str().hash(state);
-    }
 }
 
 impl ScalarUDFImpl for TextMatches {

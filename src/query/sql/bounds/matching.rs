@@ -6,7 +6,6 @@
 //! ([`super::weighed`], [`super::weighed_like`]). Between texts, and between such parts, a question that
 //! nobody waits for ends. Knows expressions only.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, BooleanArray};
@@ -79,7 +78,7 @@ const fn is_negated(op: Operator) -> bool {
 }
 
 /// `matches(text)`: whether a regular expression is found in the text; null where that is null.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct Matches {
     pattern: WeighedPattern,
     signature: Signature,
@@ -119,20 +118,6 @@ impl Matches {
                 found.map(Some).map_err(|costly| exec_datafusion_err!("{costly}"))
             })
             .collect()
-    }
-}
-
-impl PartialEq for Matches {
-    fn eq(&self, other: &Self) -> bool {
-        self.pattern.as_str() == other.pattern.as_str()
-    }
-}
-
-impl Eq for Matches {}
-
-impl Hash for Matches {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.pattern.as_str().hash(state);
     }
 }
 

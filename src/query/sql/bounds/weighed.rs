@@ -1,7 +1,6 @@
 //! The engine's functions that tell where regular expressions are found, or replace what is found, for as
 //! many rows at a time as they may take steps. Knows functions and arrays only.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, StringArray};
@@ -33,7 +32,7 @@ enum Search {
 }
 
 /// A pattern that is weighed against each text.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Weighing {
     pattern: WeighedPattern,
     search: Search,
@@ -104,21 +103,6 @@ fn before(begins: &Expr) -> Option<usize> {
             Some(usize::try_from(place.saturating_sub(1)).unwrap_or_default())
         }
         _ => None,
-    }
-}
-
-impl PartialEq for Weighing {
-    fn eq(&self, other: &Self) -> bool {
-        self.search == other.search && self.pattern.as_str() == other.pattern.as_str()
-    }
-}
-
-impl Eq for Weighing {}
-
-impl Hash for Weighing {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.search.hash(state);
-        self.pattern.as_str().hash(state);
     }
 }
 
