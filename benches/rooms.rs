@@ -243,7 +243,7 @@ impl Installation {
             columns: None,
         };
         let prepared = self.questions.records(permit, &[partition], &spec).await.unwrap();
-        let rows = self.engine.start(prepared.plan).unwrap();
+        let rows = self.engine.start(prepared.plan);
         rows.map(Result::unwrap).collect().await
     }
 }
@@ -270,7 +270,7 @@ impl Installation {
             stages: None,
         };
         let prepared = self.questions.series(asked).await.unwrap();
-        let rows = self.engine.start(prepared.plan).unwrap();
+        let rows = self.engine.start(prepared.plan);
         rows.map(|batch| batch.unwrap().num_rows())
             .fold(0, |all, rows| async move { all + rows })
             .await

@@ -184,10 +184,7 @@ struct Run {
 impl Run {
     /// The streamed rows, once the first part of them is there.
     async fn body(self, prepared: Prepared, packing: Packing) -> Result<Response, ApiError> {
-        let rows = self
-            .engine
-            .start(prepared.plan)
-            .map_err(|error| (self.failed)(&self.meters, Broken::Plan(error)))?;
+        let rows = self.engine.start(prepared.plan);
         let count = RowCount::default();
         let counting = count.clone();
         // An operator that panics must not look like the end of the rows.

@@ -104,7 +104,7 @@ impl Prepared {
 
     async fn explained_as(&self, engine: &Engine, explain: Explain, from: From) -> Result<Vec<String>> {
         if explain == Explain::Analyze {
-            let mut rows = Box::pin(engine.drive(engine.start(Arc::clone(&self.plan))?, deadline_passed));
+            let mut rows = Box::pin(engine.drive(engine.start(Arc::clone(&self.plan)), deadline_passed));
             while rows.next().await.transpose()?.is_some() {}
         }
         let mut lines = Vec::new();

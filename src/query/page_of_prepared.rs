@@ -40,7 +40,7 @@ impl NextPage {
             return Ok(None);
         };
         let mut end = PageEnd::new(limit);
-        let mut rows = Box::pin(engine.drive(engine.start(places)?, deadline_passed));
+        let mut rows = Box::pin(engine.drive(engine.start(places), deadline_passed));
         while let Some(batch) = rows.next().await.transpose()? {
             match &key {
                 Some(key) => end.pass_by(&batch, |batch, row| key.place_of(batch, row))?,

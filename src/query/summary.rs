@@ -204,7 +204,7 @@ async fn seen_in(
     elsewhere: Option<&TypeId>,
 ) -> Result<SeenOfRange, DataFusionError> {
     let mut seen = SeenOfRange::default();
-    let mut rows = Box::pin(engine.drive(engine.start(plan)?, deadline_passed));
+    let mut rows = Box::pin(engine.drive(engine.start(plan), deadline_passed));
     while let Some(batch) = rows.next().await.transpose()? {
         let times = elsewhere.map(|data_type| for_others::times_of_parts(&batch, data_type));
         seen = seen.and(SeenOfRange {

@@ -60,7 +60,7 @@ impl<Authority> Questions<Authority> {
             states.append(&mut one.states);
             scope = scope.and(std::mem::take(&mut one.scope));
             let plan = Arc::clone(&one.plan);
-            let mut rows = Box::pin(self.engine.drive(self.engine.start(plan)?, deadline_passed));
+            let mut rows = Box::pin(self.engine.drive(self.engine.start(plan), deadline_passed));
             while let Some(batch) = rows.next().await.transpose()? {
                 take(&mut periods, &batch, &columns)?;
             }

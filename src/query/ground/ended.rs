@@ -75,6 +75,12 @@ pub(in crate::query) fn refuse_ended() -> Result<()> {
     }
 }
 
+/// Whether the current task knows the question that it works for.
+#[cfg(test)]
+pub(super) fn knows_question() -> bool {
+    ENDED.try_with(|_| ()).is_ok()
+}
+
 /// Does `work` that may take a second or more, while another thread takes over the other tasks of this one.
 /// Of the tasks that know their question, only one at a time does such work; it must not do any within it.
 pub(in crate::query) fn beside_others<T>(work: impl FnOnce() -> T) -> T {
@@ -93,9 +99,8 @@ pub(in crate::query) fn beside_others<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Hands what a task knows of its question to the tasks that the engine spawns in it. Those that are spawned
-/// when a plan is started, before any task of the question runs, know nothing: those of a union's branches.
-/// The engine has one such hook for the whole process.
+/// Hands what a task knows of its question to the tasks that the engine spawns in it. The engine has one such
+/// hook for the whole process.
 pub(super) fn hand_down() {
     let _was_there_before = set_join_set_tracer(&HandedDown);
 }

@@ -11,16 +11,17 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::execution::TaskContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionConfig;
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, TryStreamExt as _};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
@@ -199,12 +200,11 @@ impl Engine {
             .or_else(|_| internal_err!("what ran beside the questions failed"))
     }
 
-    /// The rows of `plan`. Nothing runs until the stream is polled; drive it with [`Engine::drive`].
-    pub fn start(&self, plan: Plan) -> Result<SendableRecordBatchStream> {
-        // Some operators start to read ahead as soon as they are executed, on the runtime that is current
-        // then.
-        let _on_its_runtime = self.runtime.enter();
-        execute_stream(plan, Arc::clone(&self.task))
+    /// The rows of `plan`. Nothing runs until the stream is polled; drive it with [`Engine::drive`]. The plan
+    /// is executed then, and not before: what its operators spawn belongs to the question that polls them.
+    pub fn start(&self, plan: Plan) -> impl Stream<Item = Result<RecordBatch>> + Send + use<> {
+        let task = Arc::clone(&self.task);
+        futures::stream::once(async move { execute_stream(plan, task) }).try_flatten()
     }
 
     /// Polls `stream` on the engine's runtime. It stops when the returned stream is dropped, and ends with
@@ -388,8 +388,51 @@ fn make_private(directory: &Path) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ended::refuse_ended;
+    use datafusion::arrow::array::AsArray as _;
+    use datafusion::arrow::datatypes::DataType;
+    use datafusion::logical_expr::{ColumnarValue, LogicalPlanBuilder, Volatility, create_udf};
+
+    use super::super::ended::{knows_question, refuse_ended};
     use super::*;
+
+    /// A query of one row that tells whether what computes it knows its question.
+    fn knows() -> LogicalPlanBuilder {
+        let told = |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(knows_question().into()));
+        let knows = create_udf(
+            "knows",
+            Vec::new(),
+            DataType::Boolean,
+            Volatility::Volatile,
+            Arc::new(told),
+        );
+        let row = LogicalPlanBuilder::empty(true);
+        row.project(vec![knows.call(Vec::new()).alias("knows")]).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_branches_of_a_union_know_their_question() {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = EngineSettings {
+            memory: 64 << 20,
+            spill: directory.path().to_owned(),
+            spill_limit: 64 << 20,
+            deadline: Duration::from_mins(1),
+            total_deadline: Duration::from_mins(1),
+        };
+        let engine = Engine::new(&settings, Handle::current()).unwrap();
+        let union = knows().union(knows().build().unwrap()).unwrap();
+        let union = engine.state().create_physical_plan(&union.build().unwrap()).await;
+        let rows = engine.drive(engine.start(union.unwrap()), deadline_passed);
+        let told: Vec<bool> = rows
+            .map(Result::unwrap)
+            .flat_map(|batch| {
+                let told: Vec<bool> = batch.column(0).as_boolean().iter().flatten().collect();
+                futures::stream::iter(told)
+            })
+            .collect()
+            .await;
+        assert_eq!(told, [true, true]);
+    }
 
     #[tokio::test]
     async fn the_deadline_passes_although_the_computation_never_yields() {

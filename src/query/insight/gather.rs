@@ -239,7 +239,7 @@ impl<Authority> Questions<Authority> {
     ) -> Result<(), QueryError> {
         let mut rows = Box::pin(
             self.engine
-                .drive(self.engine.start(prepared.plan)?, deadline_passed),
+                .drive(self.engine.start(prepared.plan), deadline_passed),
         );
         while let Some(batch) = rows.next().await.transpose()? {
             take(&batch)?;

@@ -69,7 +69,6 @@ fn answer(rows: &[Row]) -> Prepared {
 async fn numbers(engine: &Engine, prepared: Prepared) -> Vec<i32> {
     let batches: Vec<RecordBatch> = engine
         .start(Arc::clone(&prepared.plan))
-        .unwrap()
         .map(Result::unwrap)
         .collect()
         .await;

@@ -97,7 +97,7 @@ impl Bench {
 
     /// The ids of the rows of a plan, in their order.
     async fn ids(&self, plan: &Plan) -> Vec<[u8; 16]> {
-        let rows = self.engine.questions.engine.start(Arc::clone(plan)).unwrap();
+        let rows = self.engine.questions.engine.start(Arc::clone(plan));
         let batches: Vec<RecordBatch> = rows.try_collect().await.unwrap();
         let ids = |batch: &RecordBatch| -> Vec<[u8; 16]> {
             let ids = batch.column_by_name("uuid").unwrap().as_fixed_size_binary();

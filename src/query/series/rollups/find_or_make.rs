@@ -175,7 +175,7 @@ async fn each_batch(
     plan: Plan,
     mut take: impl FnMut(RecordBatch) -> Result<bool>,
 ) -> Result<bool> {
-    let rows = source.engine.start(plan)?;
+    let rows = source.engine.start(plan);
     let mut rows = Box::pin(source.engine.drive(rows, deadline_passed));
     while let Some(batch) = rows.next().await.transpose()? {
         if !take(batch)? {

@@ -191,7 +191,7 @@ impl Bench {
 
     pub(super) async fn run(&self, plan: Plan) -> RecordBatch {
         let schema = plan.schema();
-        let rows = self.questions.engine.start(plan).unwrap();
+        let rows = self.questions.engine.start(plan);
         let batches: Vec<RecordBatch> = rows.try_collect().await.unwrap();
         concat_batches(&schema, &batches).unwrap()
     }

@@ -74,7 +74,7 @@ impl Bench {
     }
 
     async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Vec<RecordBatch>, DataFusionError> {
-        let mut stream = Box::pin(self.engine.drive(self.engine.start(plan)?, deadline_passed));
+        let mut stream = Box::pin(self.engine.drive(self.engine.start(plan), deadline_passed));
         let mut rows = Vec::new();
         while let Some(batch) = stream.next().await {
             rows.push(batch?);
