@@ -49,6 +49,7 @@ pub(crate) mod test_databases;
 mod test_plans;
 #[cfg(test)]
 mod tests;
+mod updates;
 mod value;
 mod verified_rows;
 mod witness;

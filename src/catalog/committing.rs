@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::Catalog;
 use super::database::{Session, Value};
-use super::dated_ahead::{is_ahead, take_minutes_ahead};
+use super::dated_ahead::is_ahead;
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::ledgers::{PEOPLE_AT_ONCE, Patience, lock_people};
@@ -20,11 +20,12 @@ use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, SeenSourc
 use super::registers::{SOURCES_KIND, change_register};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_of, piece_values, text};
 use super::tables::{DEAD_ROWS, LEDGERS, PARTITIONS, PIECES, SOURCES, UPDATES, UPLOADS};
+use super::updates::{minute_of, take_minutes_from};
 use super::verified_rows::one_of;
 use super::witness::is_repeated;
 use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::TypeId;
-use crate::model::time::{Instant, MICROS_PER_MINUTE};
+use crate::model::time::Instant;
 
 /// Pieces removed by one statement.
 const PIECES_AT_ONCE: usize = 64;
@@ -273,16 +274,11 @@ async fn end_minutes_ahead(
         if let Some((row, _)) = row
             && is_ahead(Instant::from_micros(row.current_minute), now)
         {
-            row.current_count +=
-                take_minutes_ahead(session, change.person, &change.data_type, minute).await?;
+            row.current_count += take_minutes_from(session, change.person, &change.data_type, minute).await?;
             row.current_minute = minute;
         }
     }
     Ok(())
-}
-
-fn minute_of(now: Instant) -> i64 {
-    now.micros().div_euclid(MICROS_PER_MINUTE) * MICROS_PER_MINUTE
 }
 
 fn update_partitions(

@@ -7,14 +7,11 @@
 use std::time::Duration;
 
 use super::Catalog;
-use super::database::{Session, Value};
+use super::database::Value;
 use super::errors::CatalogError;
 use super::inserting::Existing;
-use super::rows::{id, text};
 use super::sound_rows::sound_among;
-use super::tables::{DELETIONS, ORPHANS, RETIRED_OBJECTS, Table, UPDATES, UPLOADS};
-use crate::model::ids::PersonId;
-use crate::model::registry::TypeId;
+use super::tables::{DELETIONS, ORPHANS, RETIRED_OBJECTS, Table, UPLOADS};
 use crate::model::time::Instant;
 
 /// How far ahead a moment may lie.
@@ -81,25 +78,4 @@ impl Catalog {
         }
         Ok(dated)
     }
-}
-
-/// Takes the counts of updates of a partition in the minutes from `minute` on out of the table; returns their
-/// sum.
-pub(super) async fn take_minutes_ahead(
-    session: &mut Session,
-    person: PersonId,
-    data_type: &TypeId,
-    minute: i64,
-) -> Result<i64, CatalogError> {
-    let rest = "WHERE person = $1 AND minute >= $2 AND data_type = $3";
-    let values = vec![id(person.0), Value::Int(minute), text(&data_type.0)];
-    let found = session.fetch(UPDATES.select(rest), values.clone()).await?;
-    let mut sum = 0;
-    for row in sound_among(&UPDATES, &found)?.sound {
-        sum += row.int(3)?;
-    }
-    session
-        .execute(format!("DELETE FROM {} {rest}", UPDATES.name), values)
-        .await?;
-    Ok(sum)
 }

@@ -94,6 +94,12 @@ pub(super) async fn lock_people(
     Ok(ledgers)
 }
 
+/// Locks the ledger of a person until the transaction ends; `false` if there is none.
+pub(super) async fn lock_if_known(session: &mut Session, person: PersonId) -> Result<bool, CatalogError> {
+    let ledgers = read_ledgers(session, &BTreeSet::from([person]), Patience::Waits).await?;
+    Ok(!ledgers.is_empty())
+}
+
 /// Locks the ledgers of `people` for changes that write no ledger of their own: this counts each in the
 /// ledger, so that a look at the ledger alone shows that something changed.
 pub(super) async fn lock_for_change(

@@ -18,6 +18,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (REGISTERS_SINCE, include_str!("migrations/0008_ground.sql")),
     (9, include_str!("migrations/0009_erasures.sql")),
     (10, include_str!("migrations/0010_short_tails.sql")),
+    (11, include_str!("migrations/0011_days_of_updates.sql")),
 ];
 
 pub(super) async fn run(database: &Database, now: Instant) -> Result<(), CatalogError> {

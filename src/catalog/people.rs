@@ -1,6 +1,6 @@
 //! People, their preferences, the sources of their records, and the idempotency keys of accepted requests.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
@@ -9,16 +9,14 @@ use super::database::{Row, Value};
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::ledgers::{create_people, lock_for_change};
-use super::reading::verify_partitions;
 use super::records::{Effect, KeptUpload, KeyCount, KnownPerson, KnownSource};
 use super::registers::SOURCES_KIND;
 use super::rows::{id, text};
 use super::sound_rows::WithDamage;
-use super::tables::{PEOPLE, SOURCES, UPDATES, UPLOADS};
+use super::tables::{PEOPLE, SOURCES, UPLOADS};
 use super::verified_rows::{VerifiedRow, one_of};
 use crate::model::ids::{PersonId, UploadId};
-use crate::model::registry::TypeId;
-use crate::model::time::{Instant, MICROS_PER_MINUTE, TimeRange};
+use crate::model::time::Instant;
 
 /// How many idempotency keys are looked up in one statement.
 const KEYS_AT_ONCE: usize = 256;
@@ -192,45 +190,6 @@ impl Catalog {
             .await?;
         session.commit().await?;
         Ok(forgotten)
-    }
-
-    /// How many records were put or deleted, by type, in the minutes that `range` touches. Changes are
-    /// counted by the minute, so a range up to now includes all of the current one. An empty range touches
-    /// none, wherever in a minute it lies.
-    pub async fn updates_between(
-        &self,
-        person: PersonId,
-        range: TimeRange,
-    ) -> Result<Vec<(TypeId, i64)>, CatalogError> {
-        if range.is_empty() {
-            return Ok(Vec::new());
-        }
-        let from = range
-            .start()
-            .micros()
-            .div_euclid(MICROS_PER_MINUTE)
-            .saturating_mul(MICROS_PER_MINUTE);
-        let until = range.end().micros();
-        let mut counts: BTreeMap<TypeId, i64> = BTreeMap::new();
-        let mut session = self.database.read().await?;
-        for row in verify_partitions(&mut session, person).await? {
-            if (from..until).contains(&row.current_minute) && row.current_count != 0 {
-                counts.insert(row.data_type, row.current_count);
-            }
-        }
-        let values = vec![id(person.0), Value::Int(from), Value::Int(until)];
-        for row in session
-            .select(
-                &UPDATES,
-                "WHERE person = $1 AND minute >= $2 AND minute < $3",
-                values,
-            )
-            .await?
-        {
-            *counts.entry(TypeId(row.text(2)?.into())).or_default() += row.int(3)?;
-        }
-        session.commit().await?;
-        Ok(counts.into_iter().collect())
     }
 }
 

@@ -151,6 +151,18 @@ pub(super) const UPDATES: Table = Table {
     key: 3,
 };
 
+pub(super) const UPDATED_DAYS: Table = Table {
+    name: "updated_days",
+    columns: &[
+        ("person", Bytes),
+        ("day", Int),
+        ("data_type", Text),
+        ("record_count", Int),
+        ("minutes", Text),
+    ],
+    key: 3,
+};
+
 pub(super) const SOURCES: Table = Table {
     name: "sources",
     columns: &[
@@ -272,6 +284,7 @@ pub(super) const ALL: &[&Table] = &[
     &MANIFESTS,
     &UPLOADS,
     &UPDATES,
+    &UPDATED_DAYS,
     &SOURCES,
     &DEFINITIONS,
     &DOCUMENTS,

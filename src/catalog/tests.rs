@@ -8,6 +8,7 @@ mod erasures;
 mod estates;
 mod orphans;
 mod states;
+mod updates;
 mod witnesses;
 
 use std::sync::Arc;
@@ -484,95 +485,6 @@ async fn a_key_is_taken_once_per_person() {
             })
         );
         assert_eq!(bench.partition(person, &heart_rate()).await.version, 0);
-    }
-}
-
-#[tokio::test]
-async fn rule_8_5_updates_count_by_minute_of_acceptance() {
-    // The minutes are the database's, and only this one's clock can be set.
-    let bench = Bench::sqlite().await;
-    let person = person();
-    for version in 0..3 {
-        bench
-            .clock
-            .set(Instant::from_micros((1_000 + version / 2) * MINUTE + 30));
-        bench
-            .catalog
-            .commit(one(change(person, version, vec![tail(b"row")])))
-            .await
-            .unwrap();
-    }
-    let between = async |from: i64, until: i64| {
-        let range = TimeRange::new(Instant::from_micros(from), Instant::from_micros(until)).unwrap();
-        bench.catalog.updates_between(person, range).await.unwrap()
-    };
-    let minute = |number: i64| number * MINUTE;
-    assert_eq!(
-        between(minute(1_000) + 59, minute(1_001)).await,
-        [(heart_rate(), 2)]
-    );
-    assert_eq!(between(minute(1_001), minute(1_002)).await, [(heart_rate(), 1)]);
-    assert_eq!(between(minute(999), minute(1_000)).await, []);
-    // What is empty touches no minute, neither one that is over nor the current one.
-    for moment in [minute(1_000), minute(1_000) + 59, minute(1_001) + 1] {
-        assert_eq!(between(moment, moment).await, []);
-    }
-    // Whoever asks up to now is told of the minute that is not over.
-    assert_eq!(
-        between(minute(1_001) + 1, minute(1_001) + 2).await,
-        [(heart_rate(), 1)]
-    );
-    assert_eq!(
-        between(minute(1_000) + 59, minute(1_001) + 1).await,
-        [(heart_rate(), 3)]
-    );
-}
-
-#[tokio::test]
-async fn updates_under_a_clock_that_was_ahead_count_as_of_when_it_was_put_right() {
-    let bench = Bench::sqlite().await;
-    let person = person();
-    let update = async |version: i64, minute: i64| {
-        bench.clock.set(Instant::from_micros(minute * MINUTE));
-        let commit = one(change(person, version, vec![tail(b"row")]));
-        assert_eq!(bench.catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
-    };
-    let between = async |from: i64, until: i64| {
-        let moment = |minute: i64| Instant::from_micros(minute * MINUTE);
-        let range = TimeRange::new(moment(from), moment(until)).unwrap();
-        let counted = bench.catalog.updates_between(person, range).await.unwrap();
-        counted.first().map_or(0, |(_, count)| *count)
-    };
-    for (version, minute) in [1_000, 2_000, 2_001, 1_001].into_iter().enumerate() {
-        update(version as i64, minute).await;
-    }
-    assert_eq!((between(1_000, 1_001).await, between(1_001, 1_002).await), (1, 3));
-    assert_eq!(between(1_002, 3_000).await, 0);
-    // These minutes come once more.
-    for (version, minute) in [2_000, 2_001, 2_002].into_iter().enumerate() {
-        update(version as i64 + 4, minute).await;
-    }
-    assert_eq!((between(1_001, 1_002).await, between(2_000, 3_000).await), (3, 3));
-}
-
-#[tokio::test]
-async fn updates_are_counted_by_the_time_that_all_nodes_share() {
-    for bench in Bench::all().await {
-        let person = person();
-        let begin = bench.catalog.now().await.unwrap();
-        for (version, ahead) in [(0, 60), (1, -60), (2, 0)] {
-            let wrong = begin.micros() + ahead * MINUTE;
-            let clock = Arc::new(ManualClock::at(Instant::from_micros(wrong)));
-            let node = Catalog::open(&bench.address, clock).await.unwrap();
-            let node = node.keeping_time(bench.clock.clone());
-            let commit = one(change(person, version, vec![tail(b"row")]));
-            assert_eq!(node.commit(commit).await.unwrap(), CommitOutcome::Done);
-            node.close().await;
-        }
-        let soon = Instant::from_micros(bench.catalog.now().await.unwrap().micros() + 1);
-        let range = TimeRange::new(begin, soon).unwrap();
-        let counted = bench.catalog.updates_between(person, range).await.unwrap();
-        assert_eq!(counted, [(heart_rate(), 3)]);
     }
 }
 

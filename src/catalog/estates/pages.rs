@@ -7,19 +7,20 @@ use crate::catalog::database::Value;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::tables::{
     ACCESS_LOG, DEAD_ROWS, DEFINITIONS, DOCUMENTS, FOLDERS, Kind, LEDGERS, LINKS, PARTITIONS, PEOPLE, PIECES,
-    SOURCES, Table, UPDATES,
+    SOURCES, Table, UPDATED_DAYS, UPDATES,
 };
 use crate::model::hexadecimal::hexadecimal;
 
 /// The tables with rows of a person, each after those that it refers to. Not `uploads`: idempotency keys mean
 /// nothing once the effects of their requests may be lost.
-pub(super) const TABLES: [&Table; 12] = [
+pub(super) const TABLES: [&Table; 13] = [
     &PEOPLE,
     &LEDGERS,
     &PARTITIONS,
     &PIECES,
     &DEAD_ROWS,
     &UPDATES,
+    &UPDATED_DAYS,
     &SOURCES,
     &DEFINITIONS,
     &DOCUMENTS,

@@ -16,6 +16,7 @@ use crate::upkeep::identity::settle;
 use crate::upkeep::lost_manifests::complaints;
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::{manifest_path, numbers};
+use crate::upkeep::rebuild::rebuild;
 use crate::upkeep::repair::repair;
 use crate::upkeep::scrub::Scrub;
 
@@ -44,10 +45,35 @@ fn with_a_bit_flipped(content: &[u8]) -> Vec<u8> {
 
 /// What another release would have written.
 fn of_another_format(content: &[u8]) -> Vec<u8> {
+    let changed = |heading: &mut serde_json::Value| heading["format"] = 2.into();
+    with_heading(content, changed)
+}
+
+/// What a release would have written that knew one table less.
+fn of_fewer_tables(content: &[u8]) -> Vec<u8> {
+    with_heading(content, |heading| {
+        let tables = heading["columns"].as_array_mut().unwrap();
+        let before = tables.len();
+        tables.retain(|table| table[0] != "updated_days");
+        assert_eq!(tables.len(), before - 1);
+    })
+}
+
+/// What a release would have written that knew one more.
+fn of_more_tables(content: &[u8]) -> Vec<u8> {
+    with_heading(content, |heading| {
+        let tables = heading["columns"].as_array_mut().unwrap();
+        tables.push(serde_json::json!(["dreams", ["person"]]));
+    })
+}
+
+fn with_heading(content: &[u8], change: impl Fn(&mut serde_json::Value)) -> Vec<u8> {
     let lines = String::from_utf8(zstd::decode_all(content).unwrap()).unwrap();
     let (before, ending) = lines.trim_end().rsplit_once('\n').unwrap();
-    assert!(before.starts_with("{\"format\":1,"), "{before}");
-    let before = format!("{}\n", before.replacen("\"format\":1", "\"format\":2", 1));
+    let (heading, rows) = before.split_once('\n').unwrap();
+    let mut heading: serde_json::Value = serde_json::from_str(heading).unwrap();
+    change(&mut heading);
+    let before = format!("{heading}\n{rows}\n");
     let mut ending: serde_json::Value = serde_json::from_str(ending).unwrap();
     ending["checksum"] = crc32fast::hash(before.as_bytes()).into();
     zstd::encode_all(format!("{before}{ending}\n").as_bytes(), 3).unwrap()
@@ -216,6 +242,24 @@ async fn a_manifest_that_no_catalogue_could_be_made_from_is_told_and_written_ane
     is_told_and_mended("is another").await;
     change(&bench, 2, of_another_format).await;
     is_told_and_mended("another release").await;
+    change(&bench, 3, of_more_tables).await;
+    is_told_and_mended("another release").await;
+}
+
+#[tokio::test]
+async fn a_manifest_of_a_release_that_knew_fewer_tables_is_sound() {
+    let bench = Bench::new().await;
+    write_down(&bench, 1).await;
+    change(&bench, 1, of_fewer_tables).await;
+    assert_eq!(
+        complaints(&bench.stores, bench.key.person).await.unwrap(),
+        [""; 0]
+    );
+    let rows = bench.visible().await;
+    let bench = bench.without_catalogue().await;
+    let rebuilt = rebuild(&bench.stores).await.unwrap();
+    assert_eq!((rebuilt.wrong, rebuilt.failed), (Vec::new(), Vec::new()));
+    assert_eq!(bench.visible().await, rows);
 }
 
 #[tokio::test]
