@@ -31,6 +31,7 @@ pub(in crate::query) mod merge_sorted;
 pub(in crate::query) mod operator;
 pub(in crate::query) mod order;
 pub mod paging;
+pub(in crate::query) mod partitions_in_turn;
 pub(in crate::query) mod prepared;
 pub(in crate::query) mod questions;
 pub(in crate::query) mod rollups;

@@ -46,7 +46,7 @@ use meaning::wide_frames::WideFrames;
 use meaning::{moments, outward, patterns, spans, unknown};
 use naming::{columns, duplicate_names, group_keys};
 use optimizing::sorted_once::SortedOnce;
-use optimizing::{constants_last, kept_above, large_limits, namesakes, outer_side, pages};
+use optimizing::{branches, constants_last, kept_above, large_limits, namesakes, outer_side, pages};
 use reading::explained::{UNPLANNED, explained};
 use reading::statement;
 use reading::text::QueryText;
@@ -260,6 +260,7 @@ fn session<Authority: 'static>(
     let rules = pages::with_page_rule(&outer_side::with_outer_side_rule(&rules));
     let memory = state.runtime_env().memory_pool.memory_limit();
     let rules = large_limits::with_spilling_limits(&rules, &memory);
+    let rules = branches::with_branches_in_turn(&rules);
     let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(spans::WrittenSpans)];
     planners.extend_from_slice(state.expr_planners());
     let mut state = SessionStateBuilder::new_from_existing(state)

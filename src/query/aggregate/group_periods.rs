@@ -18,7 +18,6 @@ use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlanProperties as _;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
-use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
@@ -26,6 +25,7 @@ use datafusion::physical_plan::union::UnionExec;
 use crate::query::Order;
 use crate::query::ground::computed::{Computed, computed, with_replaced};
 use crate::query::ground::operator::Plan;
+use crate::query::ground::partitions_in_turn::in_one_partition;
 use crate::query::statistic::Statistic;
 use crate::query::together::Together;
 
@@ -54,7 +54,7 @@ pub(super) fn by_time(mut plans: Vec<Plan>, groups: Vec<SchemaRef>) -> Result<Pl
     Ok(if in_order {
         Arc::new(SortPreservingMergeExec::new(order, all))
     } else {
-        Arc::new(CoalescePartitionsExec::new(all))
+        in_one_partition(all)
     })
 }
 

@@ -19,7 +19,6 @@ use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt, TryStreamExt as _};
 use tokio::runtime::Handle;
@@ -32,6 +31,7 @@ pub use super::ended::{DeadlinePassed, deadline_passed};
 use super::ended::{EndWhenDropped, Ended, hand_down};
 use super::logical::Lookups;
 use super::operator::Plan;
+use super::partitions_in_turn::in_one_partition;
 use super::spill_files::SpillFiles;
 
 /// The most batches that cross to the reader's runtime together, if they are ready.
@@ -204,7 +204,7 @@ impl Engine {
     /// is executed then, and not before: what its operators spawn belongs to the question that polls them.
     pub fn start(&self, plan: Plan) -> impl Stream<Item = Result<RecordBatch>> + Send + use<> {
         let task = Arc::clone(&self.task);
-        futures::stream::once(async move { execute_stream(plan, task) }).try_flatten()
+        futures::stream::once(async move { in_one_partition(plan).execute(0, task) }).try_flatten()
     }
 
     /// Polls `stream` on the engine's runtime. It stops when the returned stream is dropped, and ends with
@@ -391,12 +391,16 @@ mod tests {
     use datafusion::arrow::array::AsArray as _;
     use datafusion::arrow::datatypes::DataType;
     use datafusion::logical_expr::{ColumnarValue, LogicalPlanBuilder, Volatility, create_udf};
+    use datafusion::physical_plan::sorts::sort::SortExec;
+    use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+    use datafusion::physical_plan::union::UnionExec;
 
     use super::super::ended::{knows_question, refuse_ended};
+    use super::super::operator::ascending;
     use super::*;
 
     /// A query of one row that tells whether what computes it knows its question.
-    fn knows() -> LogicalPlanBuilder {
+    async fn knows(engine: &Engine) -> Plan {
         let told = |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(knows_question().into()));
         let knows = create_udf(
             "knows",
@@ -405,12 +409,13 @@ mod tests {
             Volatility::Volatile,
             Arc::new(told),
         );
-        let row = LogicalPlanBuilder::empty(true);
-        row.project(vec![knows.call(Vec::new()).alias("knows")]).unwrap()
+        let row = LogicalPlanBuilder::empty(true).project(vec![knows.call(Vec::new()).alias("knows")]);
+        let row = row.and_then(LogicalPlanBuilder::build).unwrap();
+        engine.state().create_physical_plan(&row).await.unwrap()
     }
 
-    #[tokio::test]
-    async fn the_branches_of_a_union_know_their_question() {
+    #[tokio::test(flavor = "multi_thread")]
+    async fn sorted_branches_that_are_tasks_of_their_own_know_their_question() {
         let directory = tempfile::tempdir().unwrap();
         let settings = EngineSettings {
             memory: 64 << 20,
@@ -420,9 +425,11 @@ mod tests {
             total_deadline: Duration::from_mins(1),
         };
         let engine = Engine::new(&settings, Handle::current()).unwrap();
-        let union = knows().union(knows().build().unwrap()).unwrap();
-        let union = engine.state().create_physical_plan(&union.build().unwrap()).await;
-        let rows = engine.drive(engine.start(union.unwrap()), deadline_passed);
+        let union = UnionExec::try_new(vec![knows(&engine).await, knows(&engine).await]).unwrap();
+        let order = ascending(&union.schema(), &["knows"]).unwrap();
+        let sorted = SortExec::new(order.clone(), union).with_preserve_partitioning(true);
+        let merged = SortPreservingMergeExec::new(order, Arc::new(sorted));
+        let rows = engine.drive(engine.start(Arc::new(merged)), deadline_passed);
         let told: Vec<bool> = rows
             .map(Result::unwrap)
             .flat_map(|batch| {

@@ -4,9 +4,11 @@
 //! It derives too much from constants in conditions of joins ([`constants_last`]), moves conditions below
 //! what they are about ([`kept_above`]), believes in constants of a side that an outer join may fill with
 //! nulls ([`outer_side`]), confuses columns of one name ([`namesakes`]), loses rows of a page that is sorted
-//! again ([`pages`]), keeps all rows of a limit in memory ([`large_limits`]), and does not plan what is
-//! sorted twice by one value ([`sorted_once`]). Knows plans and rules; knows nothing of the text of a query.
+//! again ([`pages`]), keeps all rows of a limit in memory ([`large_limits`]), does not plan what is sorted
+//! twice by one value ([`sorted_once`]), and leaves the order of a union's branches to chance ([`branches`]).
+//! Knows plans and rules; knows nothing of the text of a query.
 
+pub(super) mod branches;
 pub(super) mod constants_last;
 pub(super) mod kept_above;
 pub(super) mod large_limits;

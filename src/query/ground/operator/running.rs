@@ -90,8 +90,17 @@ impl Input {
         &self,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
+        self.opened(self.partition, context)
+    }
+
+    /// Opens another partition of the input than the step's.
+    pub(in crate::query) fn open_partition(&self, partition: usize) -> Result<SendableRecordBatchStream> {
+        self.opened(partition, Arc::clone(&self.context))
+    }
+
+    fn opened(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         Ok(Box::pin(InputRows {
-            inner: self.plan.execute(self.partition, context)?,
+            inner: self.plan.execute(partition, context)?,
             taken: Arc::clone(&self.taken),
         }))
     }

@@ -11,17 +11,15 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
-use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
-use datafusion::physical_plan::{
-    ExecutionPlan, ExecutionPlanProperties as _, PlanProperties, SortOrderPushdownResult,
-};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties, SortOrderPushdownResult};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
+use crate::query::ground::partitions_in_turn::in_one_partition;
 use crate::query::operator::{Input, Operator, Plan, Step, Task, begins_with, one_partition, ordered};
 
 /// The answer of a plan with some of its columns.
@@ -69,10 +67,7 @@ impl AnswerExec {
                 alias: field.name().clone(),
             });
         }
-        let one: Arc<dyn ExecutionPlan> = match plan.output_partitioning().partition_count() {
-            1 => plan,
-            _ => Arc::new(CoalescePartitionsExec::new(plan)),
-        };
+        let one = in_one_partition(plan);
         let limited: Arc<dyn ExecutionPlan> = match limit {
             Some(_) => Arc::new(GlobalLimitExec::new(one, 0, limit)),
             None => one,
