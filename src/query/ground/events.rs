@@ -1,7 +1,6 @@
 //! Known times of calendar events and visits, of which the recorded times alone do not say when they are.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone as _, Utc};
-use chrono_tz::Tz;
 use datafusion::arrow::array::{Array as _, AsArray as _, BooleanArray, RecordBatch, StringArray};
 use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::cast;
@@ -9,7 +8,9 @@ use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DataFusionError, Result};
 
 use crate::model::columns::{END, START};
+use crate::model::grid::start_of_day;
 use crate::model::time::{Instant, MICROS_PER_DAY};
+use crate::model::zone::Zone;
 
 use super::row_times::micros_of;
 
@@ -79,12 +80,13 @@ impl Events {
         } else {
             "UTC"
         };
-        Some(days_of(start, end, zone.parse().unwrap_or(Tz::UTC)).unwrap_or((start, end)))
+        let zone = Zone::parse(zone).unwrap_or(Zone::UTC);
+        Some(days_of(start, end, &zone).unwrap_or((start, end)))
     }
 }
 
 /// The whole days in `zone` that an event from `start` to `end` covers; `None` beyond the calendar.
-fn days_of(start: Instant, end: Instant, zone: Tz) -> Option<(Instant, Instant)> {
+fn days_of(start: Instant, end: Instant, zone: &Zone) -> Option<(Instant, Instant)> {
     let (from, to) = (utc(start)?, utc(end)?);
     let is_midnight = |moment: DateTime<Utc>| moment.time() == NaiveTime::MIN;
     // The end may be the last second or microsecond of the day as well as the midnight after it.
@@ -96,43 +98,38 @@ fn days_of(start: Instant, end: Instant, zone: Tz) -> Option<(Instant, Instant)>
         if dates {
             moment.naive_utc()
         } else {
-            moment.with_timezone(&zone).naive_local()
+            moment.with_timezone(&zone.tz()).naive_local()
         }
     };
     let (first, last) = (local(from), local(to));
-    let after = if last.time() == NaiveTime::MIN && last.date() > first.date() {
+    // Where clocks go forward at midnight, a day begins later than that.
+    let begins_a_day = last.time() == NaiveTime::MIN || (!dates && start_of(last.date(), zone) == end);
+    let after = if begins_a_day && last.date() > first.date() {
         last.date()
     } else {
         last.date().checked_add_days(Days::new(1))?
     };
-    Some((midnight(first.date(), zone)?, midnight(after, zone)?))
+    Some((start_of(first.date(), zone), start_of(after, zone)))
 }
 
 fn utc(instant: Instant) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp_micros(instant.micros())
 }
 
-/// When a day begins: at midnight, or at the first moment after it where midnight is skipped.
-fn midnight(day: NaiveDate, zone: Tz) -> Option<Instant> {
-    let wall = day.and_time(NaiveTime::MIN);
-    let begins = (0..=4).find_map(|hours| {
-        let later = wall + chrono::TimeDelta::minutes(hours * 30);
-        zone.from_local_datetime(&later).earliest()
-    });
-    // A zone may skip a whole day, for example when it crosses the date line: the next day begins where this
-    // one would have.
-    let begins = begins.map_or_else(
-        || {
-            zone.from_local_datetime(&(wall + chrono::TimeDelta::days(1)))
-                .earliest()
-        },
-        Some,
-    );
-    begins.map(|moment| Instant::from_micros(moment.timestamp_micros()))
+/// When a day begins. Nearly every day has one midnight, which is found at once.
+fn start_of(day: NaiveDate, zone: &Zone) -> Instant {
+    let midnight = day.and_time(NaiveTime::MIN);
+    let begins = zone.tz().from_local_datetime(&midnight).single();
+    begins.map_or_else(
+        || start_of_day(zone, Instant::from_micros(midnight.and_utc().timestamp_micros())),
+        |moment| Instant::from_micros(moment.timestamp_micros()),
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::model::time::parse_instant;
 
@@ -140,7 +137,7 @@ mod tests {
         let (from, to) = days_of(
             parse_instant(start).unwrap(),
             parse_instant(end).unwrap(),
-            zone.parse().unwrap(),
+            &Zone::parse(zone).unwrap(),
         )
         .unwrap();
         (from.to_rfc3339(), to.to_rfc3339())
@@ -190,5 +187,61 @@ mod tests {
         );
         let apia = days("2011-12-30", "2011-12-31", "Pacific/Apia");
         assert!(apia.0 <= apia.1, "the day that Samoa left out: {apia:?}");
+        // A quarter of an hour was left out.
+        assert_eq!(
+            days("1986-01-01", "1986-01-02", "Asia/Kathmandu"),
+            (
+                "1985-12-31T18:30:00Z".to_owned(),
+                "1986-01-01T18:15:00Z".to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn an_event_that_ends_where_a_day_without_midnight_begins_does_not_cover_it() {
+        for (start, end, zone) in [
+            ("2024-09-07T04:00:00Z", "2024-09-08T04:00:00Z", "America/Santiago"),
+            ("2024-04-24T22:00:00Z", "2024-04-25T22:00:00Z", "Africa/Cairo"),
+            ("2025-03-08T05:00:00Z", "2025-03-09T05:00:00Z", "America/Havana"),
+            ("2024-03-29T22:00:00Z", "2024-03-30T22:00:00Z", "Asia/Beirut"),
+        ] {
+            assert_eq!(days(start, end, zone), (start.to_owned(), end.to_owned()));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rule_2_2_days_of_events_begin_when_days_do(
+            zone in prop::sample::select(chrono_tz::TZ_VARIANTS.to_vec()),
+            day in -30_000_i32..30_000,
+        ) {
+            let zone = Zone::parse(zone.name()).unwrap();
+            let date = NaiveDate::from_num_days_from_ce_opt(719_163 + day).unwrap();
+            let midnight = Instant::from_micros(i64::from(day) * MICROS_PER_DAY);
+            prop_assert_eq!(start_of(date, &zone), start_of_day(&zone, midnight), "{} {}", zone.name(), date);
+        }
+    }
+
+    #[test]
+    fn rule_2_2_days_of_events_begin_when_days_do_beside_changes_of_the_clock() {
+        const WEEK: usize = 7;
+        // Every fourth zone takes seconds enough.
+        for zone in chrono_tz::TZ_VARIANTS.iter().step_by(4) {
+            let zone = Zone::parse(zone.name()).unwrap();
+            let mut before = None;
+            for week in (0..25_000_i32).step_by(WEEK) {
+                let moment = i64::from(week) * MICROS_PER_DAY;
+                let ahead = zone.wall_clock(moment) - moment;
+                if before.replace(ahead).is_none_or(|before| before == ahead) {
+                    continue;
+                }
+                for day in week - WEEK as i32 - 1..=week + 1 {
+                    let date = NaiveDate::from_num_days_from_ce_opt(719_163 + day).unwrap();
+                    let midnight = Instant::from_micros(i64::from(day) * MICROS_PER_DAY);
+                    let (ours, expected) = (start_of(date, &zone), start_of_day(&zone, midnight));
+                    assert_eq!(ours, expected, "{} {date}", zone.name());
+                }
+            }
+        }
     }
 }
