@@ -217,7 +217,7 @@ impl Types {
         }
         let own = self.all_own(owner).await?;
         if let Some(id) = only_called(&own, name)? {
-            return Ok(id);
+            return Ok(id.to_string());
         }
         let known = own.live().map(|own| own.data_type.name.as_str());
         match nearest(name, known) {
@@ -242,7 +242,7 @@ impl Types {
             } else {
                 only_called(&own, name)?
             };
-            Ok(id.unwrap_or_else(|| name.clone()))
+            Ok(id.map_or_else(|| name.clone(), ToString::to_string))
         };
         names.iter().map(meant).collect()
     }
@@ -464,10 +464,10 @@ fn kept_lists(memory: u64) -> Cache<PersonId, CachedList> {
 }
 
 /// The id of the one type called `name`, if there is any.
-fn only_called(own: &OwnTypes, name: &str) -> Result<Option<String>, TypesError> {
+pub fn only_called<'o>(own: &'o OwnTypes, name: &str) -> Result<Option<&'o TypeId>, TypesError> {
     match own.called(name) {
         [] => Ok(None),
-        [only] => Ok(Some(only.to_string())),
+        [only] => Ok(Some(only)),
         several => Err(TypesError::Ambiguous {
             name: name.to_owned(),
             candidates: several.iter().map(ToString::to_string).collect(),

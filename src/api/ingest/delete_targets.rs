@@ -19,7 +19,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType, Registry, TypeId};
 use crate::people::annotations::AnnotationRow;
 use crate::people::documents::DocumentError;
-use crate::people::types::{OwnTypes, TypesError};
+use crate::people::types::{OwnTypes, TypesError, only_called};
 
 /// The most definitions that are looked up one by one. Where more are named, all are read.
 const FEW: usize = 16;
@@ -184,11 +184,14 @@ impl Deleter {
         Ok(true)
     }
 
-    /// Where a tombstone for `name` deletes. A name that means nothing deletes nothing.
-    pub(super) fn targets_of(&self, name: &str) -> Vec<Target> {
-        let Some(target) = self.target(name) else {
-            return Vec::new();
-        };
+    /// Where a tombstone for `name` deletes. A name that means nothing deletes nothing; one that several types
+    /// have is an error, since its sender means one of them.
+    pub(super) fn targets_of(&self, name: &str) -> Result<Vec<Target>, TypesError> {
+        let target = self.target(name)?;
+        Ok(target.map_or_else(Vec::new, |target| self.targets(&target)))
+    }
+
+    fn targets(&self, target: &TypeId) -> Vec<Target> {
         let base = self.registry.get(target.base()).map(|base| all_of(base));
         if target.definition().is_none() {
             let all = self.all_own.iter().map(|own| &own.data_type);
@@ -196,7 +199,7 @@ impl Deleter {
             base.into_iter()
                 .chain(upon_it.map(|data_type| all_of(data_type)))
                 .collect()
-        } else if let Some(source) = self.annotations.get(&target) {
+        } else if let Some(source) = self.annotations.get(target) {
             // Records of annotations are stored under the base, beside those of other annotations.
             let of_one = |base: Target| Target {
                 definition: Some(Arc::clone(source)),
@@ -205,24 +208,21 @@ impl Deleter {
             base.into_iter().map(of_one).collect()
         } else {
             let all = self.all_own.iter().map(|own| &own.data_type);
-            let mut known = all.chain(self.own.get(&target));
-            let own = known.find(|data_type| data_type.id == target);
+            let mut known = all.chain(self.own.get(target));
+            let own = known.find(|data_type| data_type.id == *target);
             own.map(|data_type| all_of(data_type)).into_iter().collect()
         }
     }
 
     /// The type that `name` means: by its id, or, if it is one of the person's own, by its name.
-    fn target(&self, name: &str) -> Option<TypeId> {
+    fn target(&self, name: &str) -> Result<Option<TypeId>, TypesError> {
         if let Some(data_type) = self.registry.get(name) {
-            return Some(data_type.id.clone());
+            return Ok(Some(data_type.id.clone()));
         }
         if let Some((id, _)) = defined(name) {
-            return Some(id);
+            return Ok(Some(id));
         }
-        match self.all_own.called(name) {
-            [only] => Some(only.clone()),
-            _ => None,
-        }
+        Ok(only_called(&self.all_own, name)?.cloned())
     }
 }
 

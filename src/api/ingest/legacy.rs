@@ -26,6 +26,7 @@ use crate::ingest::several::{DeletionList, NotTaken, Several, SourcesSeen};
 use crate::ingest::tombstone::{are_tombstones, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
 use crate::model::faults::{Fault, MOST_FAULTS, first_of};
+use crate::people::types::TypesError;
 
 use super::body_headers::{content_length, idempotency_key};
 use super::commit_body::{Submission, Uploaded, commit};
@@ -106,7 +107,12 @@ async fn store(
     let unread = bytes.clone();
     let names = run_blocking(move || names_in(form, &unread)).await??;
     let (types, closed) = types_of(app, reader, names).await?;
-    let (changes, seen) = run_blocking(move || decode(form, &bytes, &types, Several::new(person))).await??;
+    let decoded = run_blocking(move || decode(form, &bytes, &types, Several::new(person))).await??;
+    let Decoded {
+        changes,
+        seen,
+        unclear,
+    } = decoded;
     refuse_beyond_reach(reader, &changes)?;
     refuse_too_many(&seen.files)?;
     let work = Work::Small(changes);
@@ -122,7 +128,7 @@ async fn store(
                 files: seen.files,
                 memory,
             },
-            closed,
+            closed: closed.or(unclear.map(ApiError::from)),
         },
     )
     .await
@@ -180,14 +186,18 @@ async fn types_of(
     Ok((types, closed))
 }
 
-fn decode(
-    form: Form,
-    bytes: &[u8],
-    types: &Types,
-    mut several: Several,
-) -> Result<(Vec<PartitionChanges>, SourcesSeen), ApiError> {
+/// What a body asks for.
+struct Decoded {
+    changes: Vec<PartitionChanges>,
+    seen: SourcesSeen,
+    /// Why none of it is done, if it does not say what is to be deleted.
+    unclear: Option<TypesError>,
+}
+
+fn decode(form: Form, bytes: &[u8], types: &Types, mut several: Several) -> Result<Decoded, ApiError> {
     let mut faults = Vec::new();
     let mut broken = None;
+    let mut unclear = None;
     let mut lists: HashMap<String, DeletionList> = HashMap::new();
     unwrap(form, bytes, |record| {
         let taken = record.map_err(NotTaken::Invalid).and_then(|record| {
@@ -212,9 +222,12 @@ fn decode(
                 });
             };
             let tombstone = decode_tombstone(compiled, context, record.place, json).map_err(placed)?;
-            let list = lists
-                .entry(tombstone.data_type)
-                .or_insert_with_key(|name| several.list_for(deleter.targets_of(name)));
+            let list = lists.entry(tombstone.data_type).or_insert_with_key(|name| {
+                several.list_for(deleter.targets_of(name).unwrap_or_else(|error| {
+                    unclear.get_or_insert(error);
+                    Vec::new()
+                }))
+            });
             several.delete(*list, record.place, tombstone.record)
         });
         match taken {
@@ -233,7 +246,12 @@ fn decode(
     if !faults.is_empty() {
         return Err(ApiError::invalid_all(first_of(faults, "body")));
     }
-    several.finish().map_err(ApiError::internal)
+    let (changes, seen) = several.finish().map_err(ApiError::internal)?;
+    Ok(Decoded {
+        changes,
+        seen,
+        unclear,
+    })
 }
 
 fn unwrap(

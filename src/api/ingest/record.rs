@@ -92,7 +92,7 @@ pub async fn record(
     let most = app.source_quota.most_named(person).await?;
     let acceptance = Acceptance::new(app.intake.clone(), person, compiled, context, memory, most)?;
     let (accepted, fingerprint) = Box::pin(receive(body, reading, acceptance)).await?;
-    let recorded = work_of(&app, &reader, accepted).await?;
+    let (recorded, unclear) = work_of(&app, &reader, accepted).await?;
     let key = key.zip(fingerprint).map(|(key, fingerprint)| IdempotencyKey {
         key,
         fingerprint: fingerprint.finalize().into(),
@@ -103,7 +103,7 @@ pub async fn record(
             person,
             key,
             recorded,
-            closed,
+            closed: closed.or(unclear),
         },
     )
     .await
@@ -184,22 +184,37 @@ async fn with_types(tombstones: Vec<Tombstone>) -> Result<(Vec<Tombstone>, BTree
     run_blocking(move || gather(tombstones)).await
 }
 
-/// The changes that an accepted body stands for.
-async fn work_of(app: &App, reader: &Reader, accepted: Accepted) -> Result<RecordedWork, ApiError> {
+/// The changes that an accepted body stands for, and why none of them is made if it does not say what is to
+/// be deleted.
+async fn work_of(
+    app: &App,
+    reader: &Reader,
+    accepted: Accepted,
+) -> Result<(RecordedWork, Option<ApiError>), ApiError> {
     match accepted {
-        Accepted::Rows(recorded) => Ok(recorded),
+        Accepted::Rows(recorded) => Ok((recorded, None)),
         Accepted::Deletions(tombstones, memory) => {
             let (tombstones, names) = with_types(tombstones).await?;
             let deleter = Deleter::of(app, reader.person(), &names).await?;
-            let changes = move || deletions(&tombstones, |name| deleter.targets_of(name));
-            let changes = run_blocking(changes).await?;
+            let changes = move || {
+                let mut unclear = None;
+                let targets_of = |name: &str| {
+                    deleter.targets_of(name).unwrap_or_else(|error| {
+                        unclear.get_or_insert(error);
+                        Vec::new()
+                    })
+                };
+                (deletions(&tombstones, targets_of), unclear)
+            };
+            let (changes, unclear) = run_blocking(changes).await?;
             refuse_beyond_reach(reader, &changes)?;
-            Ok(RecordedWork {
+            let recorded = RecordedWork {
                 work: Work::Small(changes),
                 sources: Vec::new(),
                 files: FilesRead::new(),
                 memory,
-            })
+            };
+            Ok((recorded, unclear.map(ApiError::from)))
         }
     }
 }

@@ -191,6 +191,45 @@ async fn rule_8_3_a_definition_names_itself_only_and_one_that_does_not_exist_del
 }
 
 #[tokio::test]
+async fn a_name_that_several_types_have_deletes_nothing_and_all_of_them_are_named() {
+    let person = person();
+    let mut teas = Vec::new();
+    for _ in 0..2 {
+        let tea = person.define("Event", &json!({"name": "Tea"})).await;
+        let cup = json!({"id": id(1), "start_time": at("10:00")});
+        person.records(&tea, &[cup]).await;
+        teas.push(tea);
+    }
+    person
+        .records("HeartRate", &[heart_rate(id(2), &at("10:00"), 60)])
+        .await;
+    let tombstone = |n: u32, name: &str| json!({"deleted_id": id(n), "deleted_type": name});
+    let by_name = json!({
+        "data": tombstone(1, "Tea").to_string(),
+        "metadata": {"data_type": "DeletedRecord", "source": [], "tags": []},
+    });
+    for answer in [
+        person.record("DeletedRecord", &tombstone(1, "Tea")).await,
+        person
+            .lines("DeletedRecord", &[tombstone(2, "HeartRate"), tombstone(1, "Tea")])
+            .await,
+        person.post("/ingest/v1/record", &by_name).await,
+        person
+            .post(
+                "/ingest/v1/record/batch",
+                &json!([wrapped("DeletedRecord", 2), by_name]),
+            )
+            .await,
+    ] {
+        let answer = answer.must_be(404).json();
+        let detail = answer["detail"].as_str().unwrap();
+        assert!(teas.iter().all(|tea| detail.contains(tea)), "{detail}");
+    }
+    assert_eq!(person.rows("event", "Event").await.len(), 2);
+    assert_eq!(person.all_samples("HeartRate").await.len(), 1);
+}
+
+#[tokio::test]
 async fn rule_8_3_one_body_names_types_in_every_way() {
     let person = person();
     let cup = |n: u32| json!({"id": id(n), "start_time": at("10:00")});
