@@ -49,6 +49,7 @@ pub(super) fn decode<'a>(
         memo,
         scanner: Scanner::new(text),
         seen: 0,
+        nulls: 0,
         cells,
         source_key: OF_NOBODY,
         id: None,
@@ -81,6 +82,8 @@ struct FastRecord<'c, 'm, 'a> {
     scanner: Scanner<'a>,
     /// One bit for each known field.
     seen: u64,
+    /// The same for what was given as null, which is as if it were absent.
+    nulls: u64,
     cells: Vec<(usize, Cell<'a>)>,
     /// The numbers of the values in the source columns.
     source_key: SourceKey,
@@ -153,8 +156,9 @@ impl<'a> FastRecord<'_, '_, 'a> {
             return None;
         }
         let raw = self.scanner.any_value()?;
+        // It leaves nothing behind by which it could be found that its name comes twice.
         if raw == "null" && self.compiled.plan.null_is_absent {
-            return Some(());
+            return None;
         }
         self.extra(name, raw)
     }
@@ -218,7 +222,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
             }
             // For an id, a time or extras null means absent; in a column it is a value.
             return match column {
-                None => Some(()),
+                None => self.see_null(field),
                 Some(_) if rule.allows(Token::Null) => self.see(field),
                 Some(_) => None,
             };
@@ -249,12 +253,24 @@ impl<'a> FastRecord<'_, '_, 'a> {
 
     /// Marks a field as given; `None` if it was given before.
     fn see(&mut self, field: usize) -> Option<()> {
-        let bit = 1_u64 << field;
-        if self.seen & bit != 0 {
-            return None;
-        }
-        self.seen |= bit;
+        self.seen |= self.new_bit(field)?;
         Some(())
+    }
+
+    /// Marks a field as given as null; `None` if it was given before.
+    fn see_null(&mut self, field: usize) -> Option<()> {
+        self.nulls |= self.new_bit(field)?;
+        Some(())
+    }
+
+    /// The bit of a field that was not given before.
+    const fn new_bit(&self, field: usize) -> Option<u64> {
+        let bit = 1_u64 << field;
+        if (self.seen | self.nulls) & bit == 0 {
+            Some(bit)
+        } else {
+            None
+        }
     }
 
     fn text(&mut self, rule: &ScalarRule) -> Option<&'a str> {

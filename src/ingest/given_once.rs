@@ -11,7 +11,7 @@ use ahash::HashSet;
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 
-use super::json::NameSeed;
+use super::json::{Field, NameSeed};
 use crate::model::faults::LocPart;
 
 /// Up to so many members, comparing a name with all others costs less than hashing it.
@@ -44,6 +44,12 @@ impl<N: Default + Eq + Hash> Names<N> {
         }
         true
     }
+}
+
+/// Whether two fields of one object have the same name.
+pub(super) fn is_any_given_twice(fields: &[Field<'_>]) -> bool {
+    let mut names = Names::default();
+    !fields.iter().all(|field| names.add(&*field.name))
 }
 
 /// The way to the first member in the JSON text `raw` that is given twice.
@@ -134,6 +140,7 @@ impl<'de> Visitor<'de> for Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ingest::json::fields;
 
     /// The object with so many members, and one more of the name `last`.
     fn object(members: usize, last: &str) -> String {
@@ -154,6 +161,15 @@ mod tests {
         }
         assert_eq!(given_twice(r#"{"":1}"#), None);
         assert_eq!(given_twice(r#"{"":1,"":1}"#), Some(vec![LocPart::from("")]));
+    }
+
+    #[test]
+    fn fields_have_the_same_name_however_it_is_spelt_and_whatever_they_say() {
+        let is_found = |text: &str| is_any_given_twice(&fields(text.as_bytes()).unwrap());
+        assert!(is_found(r#"{"a":1,"b":1,"a":1}"#));
+        assert!(is_found(r#"{"a":null,"\u0061":null}"#));
+        assert!(!is_found(r#"{"a":{"b":1},"b":1}"#));
+        assert!(!is_found("{}"));
     }
 
     #[test]

@@ -422,6 +422,10 @@ fn are_other_moments(one: &str, other: &str) -> bool {
 
 /// Sets a member, replacing any earlier one of that name.
 fn put(members: &mut Vec<(String, String)>, name: &str, raw: &str) {
+    // What is given twice is wrong by the record's own rules, which must see it.
+    if members.iter().filter(|(given, _)| given == name).count() > 1 {
+        return;
+    }
     members.retain(|(given, _)| given != name);
     members.push((name.to_owned(), raw.to_owned()));
 }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::bounds::LONGEST_SOURCE;
 use super::field_plan::FieldPlan;
+use super::given_once::is_any_given_twice;
 use super::json::{self, Field};
 
 const SOURCES: &str = "sources";
@@ -117,21 +118,20 @@ fn without_other_id(record: &[u8], definition_of: impl Fn(&str) -> Option<Uuid>)
 /// What a record names as its `sources` and its `source_id`. `None` if the decoder refuses them, which it
 /// does at the place where they stand: that would be another one after a change.
 fn sources_and_id(fields: &[Field<'_>]) -> Option<(Vec<String>, Option<String>)> {
-    let sources: Option<Vec<String>> = serde_json::from_str(once(fields, SOURCES)?).ok()?;
+    if is_any_given_twice(fields) {
+        return None;
+    }
+    let sources: Option<Vec<String>> = serde_json::from_str(said_as(fields, SOURCES)).ok()?;
     let sources = sources.unwrap_or_default();
-    let said: Option<String> = serde_json::from_str(once(fields, SOURCE_ID)?).ok()?;
+    let said: Option<String> = serde_json::from_str(said_as(fields, SOURCE_ID)).ok()?;
     let is_refused = sources.iter().chain(&said).any(|named| is_refused(named));
     (!is_refused).then_some((sources, said))
 }
 
-/// The text of the field of that name, null if there is none. `None` if it is given with different texts.
-fn once<'a>(fields: &[Field<'a>], name: &str) -> Option<&'a str> {
-    let mut given = fields
-        .iter()
-        .filter(|field| field.name == name)
-        .map(|field| field.raw);
-    let first = given.next().unwrap_or("null");
-    given.all(|raw| raw == first).then_some(first)
+/// The text of the field of that name, null if there is none.
+fn said_as<'a>(fields: &[Field<'a>], name: &str) -> &'a str {
+    let said = fields.iter().find(|field| field.name == name);
+    said.map_or("null", |field| field.raw)
 }
 
 /// Whether the decoder refuses what names a source.
@@ -201,7 +201,8 @@ fn renamed(fields: &[Field<'_>], named: WritersName<'_>) -> Option<Vec<u8>> {
     Some(json::object(others.chain([(place, value.as_str())])))
 }
 
-/// The fields of a record in which some writer may give itself a name. Most records need not be read for it.
+/// The fields of a record in which some writer may give itself a name. Most records need not be read for it,
+/// and one that gives a field twice is refused as it is.
 fn fields_with_a_name(record: &[u8]) -> Option<Vec<Field<'_>>> {
     let text = std::str::from_utf8(record).ok()?;
     let is_mentioned = |(at, _): (usize, &str)| {
@@ -214,7 +215,9 @@ fn fields_with_a_name(record: &[u8]) -> Option<Vec<Field<'_>>> {
     if !text.match_indices(BEGINNING).any(is_mentioned) && !text.contains("\\u") {
         return None;
     }
-    json::fields(record).ok()
+    json::fields(record)
+        .ok()
+        .filter(|fields| !is_any_given_twice(fields))
 }
 
 /// The name by which the source of a record is known, if its writer gives itself one.
@@ -297,10 +300,6 @@ mod tests {
             (
                 r#"{"sources":["<other>","app","<own>"]}"#,
                 r#"{"sources":["<own>","<other>","app"]}"#,
-            ),
-            (
-                r#"{"sources":["<other>"],"sources":["<other>"]}"#,
-                r#"{"sources":["<own>","<other>"]}"#,
             ),
         ] {
             assert_eq!(sent(record), expected, "{record}");
@@ -405,6 +404,8 @@ mod tests {
             format!(r#"{{"source_id":"{long}"}}"#).as_str(),
             format!(r#"{{"sources":["app","{long}"],"source_id":"<other>"}}"#).as_str(),
             r#"{"sources":[],"sources":["x"]}"#,
+            r#"{"sources":["<other>"],"sources":["<other>"]}"#,
+            r#"{"sources":["x"],"value":1,"value":1}"#,
             r#"{"source_id":"a","source_id":"b"}"#,
         ] {
             assert_eq!(sent(record), record);

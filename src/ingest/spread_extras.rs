@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType as ColumnType, Field as ColumnField, FieldRef};
 use super::body::RecordPosition;
 use super::cells;
 use super::field_plan::{FieldPlan, KnownField, Role};
-use super::given_once::given_twice;
+use super::given_once::{given_twice, is_any_given_twice};
 use super::json::{self, Field};
 use crate::model::columns::EXTRAS;
 use crate::model::faults::{Fault, LocPart};
@@ -60,10 +60,8 @@ fn spread_out(record: &[u8], plan: &FieldPlan) -> Option<(Vec<u8>, SentInExtras)
     let (before, after) = fields.split_at(at);
     let (extras, after) = after.split_first()?;
     // The decoder refuses what is given twice.
-    if after
-        .iter()
-        .any(|again| is_given(again) && again.raw != extras.raw)
-    {
+    let is_other = |again: &Field<'_>| is_given(again) && again.raw != extras.raw;
+    if is_any_given_twice(&fields) || after.iter().any(is_other) {
         return None;
     }
     let mut members = Vec::new();

@@ -2,6 +2,8 @@
 //! stored. Fields that the type does not know go into extras. Where answers show the members of extras beside
 //! the others, they have been put there before (`spread_extras`).
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::reading::{Given, Reading};
@@ -11,7 +13,7 @@ use crate::ingest::context::DecodeContext;
 use crate::ingest::extras::Extras;
 use crate::ingest::faults::{self, MOST_FAULTS_OF_A_RECORD};
 use crate::ingest::field_plan::Role;
-use crate::ingest::given_once::given_twice;
+use crate::ingest::given_once::{Names, given_twice};
 use crate::ingest::json::{self, MistakeKind};
 use crate::ingest::misread;
 use crate::ingest::naming::is_of_sources;
@@ -49,8 +51,9 @@ impl<'c, 'a> Reading<'c, 'a> {
             undated: false,
             faults: Vec::new(),
         };
+        let mut names = Names::default();
         for field in fields {
-            reading.take(field);
+            reading.take(field, &mut names);
             if reading.faults.len() >= MOST_FAULTS_OF_A_RECORD {
                 break;
             }
@@ -61,7 +64,8 @@ impl<'c, 'a> Reading<'c, 'a> {
         Ok(reading)
     }
 
-    fn take(&mut self, field: json::Field<'a>) {
+    /// Takes a field after those that have the `names`.
+    fn take(&mut self, field: json::Field<'a>, names: &mut Names<Cow<'a, str>>) {
         let json::Field { name, raw } = field;
         let value: Value = match serde_json::from_str(raw) {
             Ok(value) => value,
@@ -75,6 +79,9 @@ impl<'c, 'a> Reading<'c, 'a> {
         };
         if !self.is_storable(&name, raw, &value) {
             return;
+        }
+        if !names.add(name.clone()) {
+            return self.fault_given_twice(&name);
         }
         if let Some(way) = given_twice(raw) {
             return self.fault_given_twice_in(&name, way);
@@ -103,6 +110,7 @@ impl<'c, 'a> Reading<'c, 'a> {
             return;
         }
         match self.given.get_mut(position) {
+            // It stands under another of its names too, such as `id` beside `uuid`.
             Some(Some(earlier)) if earlier.raw == raw => return,
             Some(Some(_)) => return self.fault_given_twice(&name),
             Some(given) => {

@@ -378,7 +378,47 @@ fn a_field_given_twice_is_refused() {
             "value"
         ),
         "1.0",
-        "the same again says nothing new"
+        "the same again under another name says nothing new"
+    );
+}
+
+#[test]
+fn a_field_given_twice_is_refused_also_where_it_says_the_same() {
+    let start = r#""start_date":"2024-05-01""#;
+    for (fields, place) in [
+        (r#""value":1"#, "value"),
+        (r#""id":null,"id":null"#, "id"),
+        (
+            r#""uuid":"0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60","uuid":null"#,
+            "uuid",
+        ),
+        (r#""tags":["a"],"tags":["a"]"#, "tags"),
+        (r#""extras":{},"extras":{}"#, "extras"),
+        (r#""extras":null,"extras":{"mood":1}"#, "extras"),
+        (r#""source":"app","source":"app""#, "source"),
+        (
+            r#""source_properties":null,"source_properties":null,"source":"app""#,
+            "source_properties",
+        ),
+        (
+            r#""start_time":"2024-05-01","start_date":"2024-05-01""#,
+            "start_date",
+        ),
+        (r#""mood":null,"mood":null"#, "mood"),
+        (r#""mood":1,"m\u006fod":1"#, "mood"),
+    ] {
+        refused(
+            "HeartRate",
+            &format!(r#"{{{start},"value":1,{fields}}}"#),
+            &format!("body.7.{place}"),
+            "duplicate",
+        );
+    }
+    refused(
+        "Event",
+        r#"{"start_time":"2024-05-01","mood":null,"mood":null}"#,
+        "body.7.mood",
+        "duplicate",
     );
 }
 

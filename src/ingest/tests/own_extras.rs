@@ -141,6 +141,9 @@ fn rule_8_4_extras_let_nothing_past_the_schema_of_an_own_type() {
             "duplicate",
         ),
         (r#""extras":{"lim":1},"extras":{"lim":99}"#, "extras", "duplicate"),
+        (r#""extras":{"lim":1},"extras":{"lim":1}"#, "extras", "duplicate"),
+        (r#""extras":null,"extras":{"lim":1}"#, "extras", "duplicate"),
+        (r#""n":null,"n":null,"extras":{"n":3}"#, "n", "duplicate"),
         (r#""extras":5"#, "extras", "type"),
         (
             r#""extras":{"extras":{"extras":{"extras":{"extras":{"n":3}}}}}"#,
@@ -202,7 +205,7 @@ fn rule_8_2_a_record_of_a_base_may_repeat_the_columns_of_definitions_without_a_v
             (r#""n":5"#, r#""n":null,"extras":{"n":5}"#),
             (r#""extras":{"n":null}"#, r#""extras":{"n":null},"n":null"#),
             (r#""source":"app""#, r#""sources":["app"],"source":null"#),
-            (r#""extras":{}"#, r#""n":null,"n":null"#),
+            (r#""extras":{}"#, r#""n":null,"m":null"#),
         ] {
             let [sent, read] = [sent, read].map(|rest| line(&format!(r#""value":2,{rest}"#)));
             let mut decoder = decoder(base);
