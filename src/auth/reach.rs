@@ -95,11 +95,17 @@ pub enum Beyond {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotUnderstood;
 
+/// Whether a request only reads: questions are asked by other methods too.
+#[must_use]
+pub fn only_reads(is_safe: bool, path: &str) -> bool {
+    is_safe || path.starts_with(READING)
+}
+
 impl Reach {
     /// Whether a request is allowed, apart from its types, which are checked later.
     pub fn admits(&self, is_safe: bool, path: &str) -> Result<(), Beyond> {
         match self.scope {
-            Some(Scope::Read) if !is_safe && !path.starts_with(READING) => return Err(Beyond::Reads),
+            Some(Scope::Read) if !only_reads(is_safe, path) => return Err(Beyond::Reads),
             Some(Scope::Write) if is_safe || !sends(path) => return Err(Beyond::Writes),
             _ => {}
         }

@@ -22,6 +22,7 @@ use crate::api::problem::ApiError;
 use crate::api::rates::{Buckets, Empty, LeftInBucket, WINDOW};
 use crate::api::serve::Peer;
 use crate::api::serve::addresses::household;
+use crate::auth::reach::only_reads;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 
@@ -61,7 +62,7 @@ pub fn charge_person(app: &App, request: Request) -> Result<(Request, ChargedReq
         return Ok((request, charged));
     };
     let rates = &app.rates;
-    let requests = if request.method().is_safe() {
+    let requests = if only_reads(request.method().is_safe(), request.uri().path()) {
         &rates.reads
     } else {
         &rates.writes

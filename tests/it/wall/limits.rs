@@ -233,6 +233,25 @@ async fn who_asks_too_often_is_told_when_to_come_back_and_others_are_not() {
 }
 
 #[tokio::test]
+async fn a_question_counts_as_a_read_by_whatever_method_it_is_asked() {
+    let server = Setup::default()
+        .with("ALMANAC_RATE_READS", "3")
+        .with("ALMANAC_RATE_WRITES", "1")
+        .start();
+    let person = server.person();
+    let query = json!({"query": "SELECT 1 AS one"});
+    for _ in 0..2 {
+        person.post("/data/v1/sql", &query).await.must_be(200);
+    }
+    let frame = json!({"question": "/data/v1/catalog"});
+    person.post("/data/v1/frames", &frame).await.must_be(201);
+    person.post("/data/v1/sql", &query).await.problem(429);
+    person
+        .records("HeartRate", &[heart_rate(id(1), &instant(1), 60)])
+        .await;
+}
+
+#[tokio::test]
 async fn bytes_count_on_both_ways() {
     let server = Setup::default().with("ALMANAC_RATE_BYTES", "20000").start();
     let person = server.person();
