@@ -45,6 +45,17 @@ impl Epoch {
     }
 }
 
+impl Epoch {
+    /// The unit in which `number` counts: seconds or milliseconds.
+    const fn unit_of(self, number: f64) -> Self {
+        match self {
+            Self::ByMagnitude if number.abs() < MILLISECONDS_FROM => Self::Seconds,
+            Self::ByMagnitude => Self::Milliseconds,
+            said => said,
+        }
+    }
+}
+
 impl FromStr for Epoch {
     type Err = UnknownEpoch;
 
@@ -63,6 +74,18 @@ pub(super) fn coerced<'a>(record: Cow<'a, [u8]>, plan: &FieldPlan, epoch: Epoch)
 /// Whether the field `name`, sent as `raw`, could be coerced to what its type expects.
 pub(super) fn is_coercible(plan: &FieldPlan, name: &str, raw: &str) -> bool {
     form_of(plan, name).is_some_and(|held| value(raw, held, Epoch::ByMagnitude).is_some())
+}
+
+/// Why the number that was sent as `raw` for the time `name` was not coerced: counted in its unit, it is no
+/// time. `None` where something else is sent, or expected.
+pub(super) fn outside_of_times(plan: &FieldPlan, name: &str, raw: &str, epoch: Epoch) -> Option<String> {
+    if form_of(plan, name)? == FieldKind::Number || time(raw, epoch).is_some() {
+        return None;
+    }
+    let text = json::text(raw);
+    let number = serde_json::from_str::<Number>(text.as_deref().unwrap_or(raw).trim()).ok()?;
+    let unit = epoch.unit_of(number.as_f64()?).name();
+    Some(format!("in {unit} since 1970 it is outside the years 1 to 9999"))
 }
 
 /// `None` if nothing is to be coerced.
@@ -134,11 +157,9 @@ fn time(raw: &str, epoch: Epoch) -> Option<String> {
     let text = json::text(raw);
     let number = text.as_deref().unwrap_or(raw).trim();
     let counted = serde_json::from_str::<Number>(number).ok()?.as_f64()?;
-    let unit = match epoch {
+    let unit = match epoch.unit_of(counted) {
         Epoch::Seconds => 1_000_000,
-        Epoch::Milliseconds => 1_000,
-        Epoch::ByMagnitude if counted.abs() < MILLISECONDS_FROM => 1_000_000,
-        Epoch::ByMagnitude => 1_000,
+        _ => 1_000,
     };
     let micros = if let Ok(whole) = number.parse::<i64>() {
         whole.checked_mul(unit)?

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use crate::ingest::coerce::Epoch;
 use crate::ingest::compile::CompiledType;
 use crate::ingest::extras::Extras;
 use crate::ingest::faults::MOST_FAULTS_OF_A_RECORD;
@@ -27,6 +28,8 @@ pub(super) struct Reading<'c, 'a> {
     pub(super) compiled: &'c CompiledType,
     /// The most bytes of one text.
     pub(super) text_limit: usize,
+    /// How numbers for times were coerced, if that was asked for.
+    pub(super) coercion: Option<Epoch>,
     pub(super) loc: Vec<LocPart>,
     /// The record as it was sent.
     pub(super) json: &'a [u8],

@@ -39,6 +39,7 @@ impl<'c, 'a> Reading<'c, 'a> {
         let mut reading = Self {
             compiled,
             text_limit: context.text_limit,
+            coercion: context.leave.coercion,
             loc,
             json,
             given: vec![None; compiled.plan.fields.len()],

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::reading::Reading;
-use crate::ingest::coerce::is_coercible;
+use crate::ingest::coerce::{is_coercible, outside_of_times};
 use crate::ingest::faults::{self, MOST_FAULTS_OF_A_RECORD};
 use crate::ingest::json;
 use crate::model::excerpt::beginning;
@@ -93,15 +93,26 @@ impl Reading<'_, '_> {
         *fault = fault.clone().with_value(sent);
     }
 
-    /// Mentions coercion where it would have made the value acceptable.
+    /// Mentions coercion where it would have made the value acceptable; where it was asked for, says why it
+    /// did not.
     fn name_coercion(&self, fault: &mut Fault) {
         let [LocPart::Name(name)] = fault.loc.get(self.loc.len()..).unwrap_or_default() else {
             return;
         };
         let plan = &self.compiled.plan;
         let given = plan.field(name).and_then(|field| self.given.get(field)?.as_ref());
-        if given.is_some_and(|given| is_coercible(plan, name, given.raw)) {
-            fault.message.push_str("; with coerce=true it is taken as it is");
+        let Some(given) = given else { return };
+        match self.coercion {
+            None if is_coercible(plan, name, given.raw) => {
+                fault.message.push_str("; with coerce=true it is taken as it is");
+            }
+            None => {}
+            Some(epoch) => {
+                if let Some(reason) = outside_of_times(plan, name, given.raw, epoch) {
+                    fault.message.push_str("; ");
+                    fault.message.push_str(&reason);
+                }
+            }
         }
     }
 }
