@@ -9,8 +9,11 @@ use crate::api::endpoints::Routes;
 use crate::api::query_params::glossary;
 
 /// Statuses that every request that needs a token may get.
-const EVERYBODY: [StatusCode; 3] = [
+const EVERYBODY: [StatusCode; 5] = [
     StatusCode::UNAUTHORIZED,
+    // A token may be for less, and the operator may limit how often people ask.
+    StatusCode::FORBIDDEN,
+    StatusCode::TOO_MANY_REQUESTS,
     StatusCode::INTERNAL_SERVER_ERROR,
     StatusCode::SERVICE_UNAVAILABLE,
 ];
