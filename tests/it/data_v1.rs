@@ -157,6 +157,10 @@ async fn what_is_not_queryable_has_no_records_to_read_and_everything_else_has() 
             .await
             .must_be(404);
         person.get("/data/v1/records").with("q", &id).await.must_be(404);
+        person
+            .metric_samples(&id, "2024-05-01", "2024-05-02")
+            .await
+            .must_be(404);
     }
     for table in ["deleted_record", "file_input"] {
         let query = json!({"query": format!("SELECT * FROM {table}"), "output": "jstable"});

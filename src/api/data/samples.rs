@@ -16,7 +16,7 @@ use crate::query::Order;
 use crate::query::records::RecordsSpec;
 
 use super::names::meant;
-use super::partitions::partitions_of;
+use super::partitions::{partitions_of, readable};
 use super::read_request::ReadRequest;
 use super::units::RequestedUnits;
 
@@ -62,7 +62,7 @@ pub async fn metric_samples(
         .grants
         .windows(reader, owner, &TypeId::new(&metric), query.range)
         .await?;
-    let resolved = app.types.find(owner, &metric).await?;
+    let resolved = readable(&app, owner, &metric).await?;
     if resolved.data_type.class != RecordClass::Metric {
         return Err(invalid(
             ["query", "metric"],
