@@ -233,8 +233,11 @@ async fn a_question_is_refused_as_it_would_be_when_it_is_asked() {
         "HeartRate",
         "/user/v1alpha1/info",
         "https://elsewhere.example/data/v0/metrics_catalog",
+        "/data/v1/sql",
     ] {
-        assert_eq!(ask(question).await.faults(), ["body.question"], "{question}");
+        let refused = ask(question).await;
+        assert_eq!(refused.faults(), ["body.question"], "{question}");
+        assert_eq!(refused.header("allow"), None, "{question}");
     }
     for format in [json!("xlsx"), json!(5), json!(["csv"])] {
         let body = json!({"question": question_about(&reader), "format": format});

@@ -72,8 +72,8 @@ impl Reads {
 /// A question whose answer is to be kept.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct NewFrame {
-    /// The address of a read that answers with rows, including its query, as it would be asked with GET. Its
-    /// `output` and `format` are ignored.
+    /// The address of a read below /data/ that answers with rows, including its query, as it would be asked
+    /// with GET. Its `output` and `format` are ignored.
     #[schema(
         example = "/data/v1alpha1/metric/HeartRate?start_time=2024-06-03&end_time=2024-06-10\
                    &columns=start_date,value"
@@ -145,6 +145,13 @@ pub async fn create(
         .oneshot(read_of(uri, &headers, &reader, notes))
         .await
         .unwrap_or_else(|never| match never {});
+    // The methods of its address are no business of whoever asks here.
+    if answer.status() == StatusCode::METHOD_NOT_ALLOWED {
+        return Err(invalid(
+            ["body", "question"],
+            "nothing is read with GET at this address, so its answer cannot be kept as a frame",
+        ));
+    }
     if answer.status() != StatusCode::OK {
         return Ok(answer);
     }
@@ -344,7 +351,7 @@ fn question(text: &str, public_url: &str, format: OutputMethod) -> Result<Uri, A
     let asked = text.strip_prefix(public_url).unwrap_or(text);
     if !asked.starts_with(QUESTIONS) {
         return Err(refused(
-            "expected the path and query of a read, such as /data/v1alpha1/metric/…",
+            "expected the path and query of a read below /data/, such as /data/v1alpha1/metric/…",
         ));
     }
     let (path, query) = asked.split_once('?').unwrap_or((asked, ""));

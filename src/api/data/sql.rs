@@ -44,6 +44,9 @@ pub struct SqlRequest {
     pub parameters: Option<Value>,
     /// The form of the answer; `jstable` by default.
     pub output: Option<OutputMethod>,
+    /// Whether CSV has an apostrophe before text that a spreadsheet would run as a formula; it has none by
+    /// default.
+    pub defuse_formulas: Option<bool>,
 }
 
 /// Rows that an SQL query finds.
@@ -57,7 +60,12 @@ pub async fn sql(
     _query: Checked<NoParams>,
     Sent(asked): Sent<SqlRequest>,
 ) -> Result<Response, ApiError> {
-    let form = AnswerForm::of_method(asked.output.unwrap_or(OutputMethod::Jstable));
+    let method = asked.output.unwrap_or(OutputMethod::Jstable);
+    let form = AnswerForm::of_method(if asked.defuse_formulas.unwrap_or(false) {
+        method.defused()
+    } else {
+        method
+    });
     let parameters =
         Parameters::read(asked.parameters).map_err(|message| invalid(["body", "parameters"], message))?;
     let question = SqlQuestion {

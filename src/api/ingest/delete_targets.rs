@@ -184,8 +184,8 @@ impl Deleter {
         Ok(true)
     }
 
-    /// Where a tombstone for `name` deletes. A name that means nothing deletes nothing; one that several types
-    /// have is an error, since its sender means one of them.
+    /// Where a tombstone for `name` deletes. A name that means nothing deletes nothing; one that several
+    /// types have is an error, since its sender means one of them.
     pub(super) fn targets_of(&self, name: &str) -> Result<Vec<Target>, TypesError> {
         let target = self.target(name)?;
         Ok(target.map_or_else(Vec::new, |target| self.targets(&target)))

@@ -288,6 +288,27 @@ async fn every_output_method_holds_the_same_rows() {
 }
 
 #[tokio::test]
+async fn text_that_looks_like_a_formula_is_defused_in_csv_where_that_is_asked_for() {
+    let person = person();
+    let asked = |output: &str, defuse: Value| {
+        let query = "SELECT '=1+1' AS formula, -2 AS number";
+        json!({"query": query, "output": output, "defuse_formulas": defuse})
+    };
+    for (output, defuse, expected) in [
+        ("csv", json!(true), "'=1+1,-2"),
+        ("quotecsv", json!(true), "\"'=1+1\",\"-2\""),
+        ("csv", json!(false), "\n=1+1,-2"),
+        ("csv", Value::Null, "\n=1+1,-2"),
+        ("jstable", json!(true), "\"=1+1\""),
+    ] {
+        let reply = person.post(SQL, &asked(output, defuse)).await.must_be(200);
+        assert!(reply.text().contains(expected), "{reply}");
+    }
+    let wrong = person.post(SQL, &asked("csv", json!("yes"))).await;
+    assert_eq!(wrong.faults(), ["body.defuse_formulas"]);
+}
+
+#[tokio::test]
 async fn columns_with_one_name_are_told_apart() {
     let person = person();
     person
