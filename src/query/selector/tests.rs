@@ -228,11 +228,29 @@ fn rule_5_7_what_is_no_selector_is_refused_with_an_example() {
     }
     assert_eq!(Selector::parse(&"x".repeat(5000)), Err(SelectorError::TooLong));
     assert!(refusal(&"(".repeat(3000)).contains("64 signs"));
-    let labels: Vec<String> = (0..21).map(|n| format!("a{n}=\"x\"")).collect();
-    assert_eq!(
-        Selector::parse(&format!("HeartRate{{{}}}", labels.join(","))),
-        Err(SelectorError::TooManyLabels(21))
-    );
+}
+
+#[test]
+fn a_selector_has_as_many_labels_as_it_may_in_any_form() {
+    let labels = |count: usize, comparison: &str| -> String {
+        (0..count).map(|n| format!("a{n}{comparison}\"x\",")).collect()
+    };
+    for comparison in ["=", "!=", "=~", "!~", " = "] {
+        let most = labels(20, comparison);
+        let whole = format!("{{__name__=\"A/b\",{most}}}[1d] @ -1717200000.5 offset -1w");
+        assert_eq!(Selector::parse(&whole).unwrap().conditions.len(), 20, "{whole}");
+        for count in [21, 22, 150] {
+            let more = labels(count, comparison);
+            for text in [
+                format!("HeartRate{{{more}}}"),
+                format!("{{__name__=\"A/b\",{more}}}[1d] @ 1717200000 offset 1w"),
+                format!("{{{more}__name__=\"A/b\"}}"),
+            ] {
+                let found = Selector::parse(&text);
+                assert_eq!(found, Err(SelectorError::TooManyLabels(count)), "{text}");
+            }
+        }
+    }
 }
 
 proptest! {
