@@ -13,6 +13,7 @@ use crate::model::clock::Clock;
 use crate::model::faults::Fault;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::stored_json;
+use crate::model::time::Instant;
 
 use super::condition::{Condition, Outdated};
 use super::limits::LimitReached;
@@ -63,6 +64,11 @@ impl Documents {
     #[must_use]
     pub const fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    /// The time of what is changed now.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
     }
 
     /// Stores a new document of `person`.

@@ -115,6 +115,7 @@ impl Reflections {
         content: &ReflectionContent,
     ) -> Result<Reflection, DocumentError> {
         let text = text_of(Uuid::nil(), content)?;
+        must_be_due(content, self.documents.now())?;
         let made = self
             .documents
             .create(KIND, person, None, text, self.limit)
@@ -133,7 +134,8 @@ impl Reflections {
         shown(&self.documents.own(KIND, person, id).await?)
     }
 
-    /// Replaces the content of a reflection. If it is deleted, it stays deleted.
+    /// Replaces the content of a reflection. If it is deleted, it stays deleted; if its pattern is over, the
+    /// rest of it may be changed.
     pub async fn replace(
         &self,
         person: PersonId,
@@ -142,7 +144,12 @@ impl Reflections {
         condition: &Condition,
     ) -> Result<Reflection, DocumentError> {
         let body = text_of(id, content)?;
-        let replaced = |before: &Document| {
+        let now = self.documents.now();
+        let replaced = |before: &Document| -> Result<Option<Document>, DocumentError> {
+            let was = stored::<ReflectionContent>(before).ok();
+            if was.is_none_or(|was| was.schedule.cron != content.schedule.cron) {
+                must_be_due(content, now)?;
+            }
             let after = || Document {
                 body: body.clone(),
                 ..before.clone()
@@ -170,6 +177,13 @@ fn text_of(id: Uuid, content: &ReflectionContent) -> Result<String, DocumentErro
         return Err(DocumentError::Invalid(vec![too_long(text.len())]));
     }
     Ok(text)
+}
+
+fn must_be_due(content: &ReflectionContent, now: Instant) -> Result<(), DocumentError> {
+    content.schedule.must_be_due_from(now).map_err(|error| {
+        let loc = ["body", "schedule", "cron"];
+        DocumentError::Invalid(vec![Fault::new(loc, "value_error", error.to_string())])
+    })
 }
 
 fn too_long(length: usize) -> Fault {

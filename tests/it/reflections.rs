@@ -91,6 +91,7 @@ async fn a_schedule_must_come_due() {
         "@daily",
         "30 0 22 * * *",
         "0 0 29 2 *",
+        "0 0 9 1 1 * 4000",
     ] {
         let mut body = body();
         body["schedule"]["cron"] = json!(cron);
@@ -101,6 +102,7 @@ async fn a_schedule_must_come_due() {
         ("cron", json!("* * *"), "cron"),
         ("cron", json!("61 * * * *"), "cron"),
         ("cron", json!("0 0 31 2 *"), "cron"),
+        ("cron", json!("0 0 9 1 1 * 2020"), "cron"),
         ("cron", json!("@nosuch"), "cron"),
         ("cron", json!("0 0 * * ÜÜÜ"), "cron"),
         ("cron", json!("0 0 * * *\u{0}"), "cron"),

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use chrono::DateTime;
+use croner::Cron;
 use croner::parser::{CronParser, Seconds};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -20,7 +21,8 @@ const LONGEST_PATTERN: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "ScheduleAsSent")]
 pub struct Schedule {
-    /// Minute, hour, day of the month, month, day of the week; or `@daily` and the like.
+    /// Minute, hour, day of the month, month, day of the week; seconds may precede them, and then a year may
+    /// follow; or `@daily` and the like.
     pub cron: CronPattern,
     /// The earliest time at which it is due.
     #[schema(required)]
@@ -80,6 +82,18 @@ impl TryFrom<ScheduleAsSent> for Schedule {
     }
 }
 
+impl Schedule {
+    /// Refuses a pattern that is not due at `moment` or later, whatever its start and its end: one with a
+    /// year may be over.
+    pub fn must_be_due_from(&self, moment: Instant) -> Result<(), ScheduleError> {
+        let pattern = parsed(&self.cron.0)?;
+        let zone = Zone::named(&self.time_zone.0)?;
+        let moment = DateTime::from_timestamp_micros(moment.micros()).unwrap_or_default();
+        let due = pattern.find_next_occurrence(&moment.with_timezone(&zone.tz()), true);
+        due.map(drop).map_err(|_| unusable(&"it is never due again"))
+    }
+}
+
 /// A cron pattern that is due at some time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -92,18 +106,25 @@ impl TryFrom<String> for CronPattern {
         if text.len() > LONGEST_PATTERN {
             return Err(ScheduleError::PatternTooLong);
         }
-        let unusable = |reason: &dyn fmt::Display| ScheduleError::Pattern(reason.to_string());
         if !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
             return Err(unusable(&"it holds characters that no pattern has"));
         }
-        let parser = CronParser::builder().seconds(Seconds::Optional).build();
-        let pattern = parser.parse(&text).map_err(|error| unusable(&error))?;
+        let pattern = parsed(&text)?;
         // The 30th of February can be written down, but never comes.
         pattern
             .find_next_occurrence(&DateTime::UNIX_EPOCH, true)
             .map_err(|_| unusable(&"it is never due"))?;
         Ok(Self(text))
     }
+}
+
+fn parsed(text: &str) -> Result<Cron, ScheduleError> {
+    let parser = CronParser::builder().seconds(Seconds::Optional).build();
+    parser.parse(text).map_err(|error| unusable(&error))
+}
+
+fn unusable(reason: &dyn fmt::Display) -> ScheduleError {
+    ScheduleError::Pattern(reason.to_string())
 }
 
 impl From<CronPattern> for String {
@@ -175,7 +196,47 @@ macro_rules! texts {
 }
 
 texts! {
-    CronPattern: "A cron pattern: five fields, six with seconds, or a nickname such as @daily.",
+    CronPattern: "A cron pattern: five fields, six with seconds, seven with a year too, or a nickname such \
+                  as @daily.",
     ZoneName: "The IANA name of a time zone.",
     Moment: "A date and time.",
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pattern_with_a_year_is_over_once_its_last_time_is() {
+        let refusal = |cron: &str, zone: &str, moment: &str| {
+            let schedule = json!({"cron": cron, "start_at": null, "end_at": null, "paused": false,
+                "time_zone": zone});
+            let schedule: Schedule = serde_json::from_value(schedule).unwrap();
+            let due = schedule.must_be_due_from(parse_instant(moment).unwrap());
+            due.map_err(|error| error.to_string()).err()
+        };
+        let over = Some("the pattern cannot be used: it is never due again".to_owned());
+        let morning = "0 0 9 1 1 * 2030";
+        for (zone, last, expected) in [
+            ("UTC", "2030-01-01T09:00:00Z", None),
+            ("UTC", "2030-01-01T09:00:01Z", over.clone()),
+            ("Asia/Tokyo", "2030-01-01T00:00:00Z", None),
+            ("Asia/Tokyo", "2030-01-01T00:00:01Z", over.clone()),
+            ("America/New_York", "2030-01-01T14:00:00Z", None),
+            ("America/New_York", "2030-01-01T14:00:01Z", over),
+        ] {
+            assert_eq!(refusal(morning, zone, last), expected, "{zone} {last}");
+        }
+        for endless in [
+            "0 9 * * *",
+            "30 0 9 * * *",
+            "0 0 29 2 *",
+            "@yearly",
+            "0 0 9 1 1 * *",
+        ] {
+            assert_eq!(refusal(endless, "UTC", "2400-03-01T00:00:00Z"), None, "{endless}");
+        }
+    }
 }
