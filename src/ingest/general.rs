@@ -14,7 +14,6 @@ use super::body::RecordPosition;
 use super::columns::Cell;
 use super::compile::CompiledType;
 use super::context::DecodeContext;
-use crate::model::columns::EXTRAS;
 use crate::model::faults::Fault;
 use crate::model::ids::RecordId;
 use crate::model::time::Instant;
@@ -70,7 +69,7 @@ pub(super) fn decode<'a>(
     let extras = std::mem::take(&mut reading.extras).into_text();
     let most = longest_extras(context);
     if extras.as_ref().is_some_and(|extras| extras.len() > most) {
-        reading.fault_too_long(EXTRAS);
+        reading.fault_extras_too_long(most);
     }
     reading.stop_at_faults()?;
     let Some((start, end)) = span else {

@@ -12,6 +12,7 @@ use crate::ingest::extras::Extras;
 use crate::ingest::faults::MOST_FAULTS_OF_A_RECORD;
 use crate::ingest::field_plan::Role;
 use crate::ingest::json;
+use crate::model::columns::EXTRAS;
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::RecordId;
@@ -93,6 +94,11 @@ impl<'a> Reading<'_, 'a> {
     pub(super) fn fault_too_long(&mut self, name: &str) {
         let message = format!("a text may have {} bytes", self.text_limit);
         self.fault([name], "too_long", message);
+    }
+
+    pub(super) fn fault_extras_too_long(&mut self, most: usize) {
+        let message = format!("what a record has beyond its type may have {most} bytes");
+        self.fault([EXTRAS], "too_long", message);
     }
 
     pub(super) fn fault_given_twice(&mut self, name: &str) {

@@ -37,10 +37,9 @@ async fn a_text_beyond_the_limit_is_refused_with_its_place() {
     for n in 0..20 {
         record[format!("beyond_{n}")] = json!("x".repeat(100));
     }
-    assert_eq!(
-        person.record("HeartRate", &record).await.faults(),
-        ["body.extras"]
-    );
+    let refused = person.record("HeartRate", &record).await;
+    assert_eq!(refused.faults(), ["body.extras"]);
+    assert!(refused.text().contains("may have 2000 bytes"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

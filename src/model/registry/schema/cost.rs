@@ -62,9 +62,12 @@ pub enum TooCostly {
         beginning(.0)
     )]
     Endless(String),
-    #[error("{:?} leads nowhere; references have the form \"#/$defs/name\"", beginning(.0))]
+    #[error(
+        "{:?} leads nowhere; references lead to a part of the schema itself, such as \"#/$defs/name\"",
+        beginning(.0)
+    )]
     Nowhere(String),
-    #[error("{0:?} is not supported below the top; refer by \"#/$defs/name\"")]
+    #[error("{0:?} is not supported below the top; refer to a part of the schema, as by \"#/$defs/name\"")]
     Moving(&'static str),
 }
 
@@ -354,6 +357,8 @@ mod tests {
             &json!({"$defs": {"a b": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/a%20b"}}}),
         );
         assert_eq!(found, Ok(3));
+        let beside = json!({"properties": {"a": {"type": "integer"}, "b": {"$ref": "#/properties/a"}}});
+        assert!(checks(&beside).is_ok());
     }
 
     #[test]
