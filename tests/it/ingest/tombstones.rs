@@ -230,6 +230,25 @@ async fn a_name_that_several_types_have_deletes_nothing_and_all_of_them_are_name
 }
 
 #[tokio::test]
+async fn a_repeated_tombstone_gets_its_answer_though_its_name_has_become_that_of_several() {
+    let person = person();
+    let tea = person.define("Event", &json!({"name": "Tea"})).await;
+    let cup = json!({"id": id(1), "start_time": at("10:00")});
+    person.records(&tea, &[cup]).await;
+    let tombstone = json!({"deleted_id": id(1), "deleted_type": "Tea"});
+    let sent = |key: &str| {
+        let call = person.record("DeletedRecord", &tombstone);
+        call.header("idempotency-key", key)
+    };
+    let first = sent("one").await;
+    assert_eq!(first.counts(), [0, 0, 0, 1]);
+    person.define("Event", &json!({"name": "Tea"})).await;
+    let again = sent("one").await;
+    assert_eq!((again.upload(), again.counts()), (first.upload(), first.counts()));
+    sent("other").await.must_be(404);
+}
+
+#[tokio::test]
 async fn rule_8_3_one_body_names_types_in_every_way() {
     let person = person();
     let cup = |n: u32| json!({"id": id(n), "start_time": at("10:00")});
