@@ -67,6 +67,7 @@ impl Documents {
     }
 
     /// The time of what is changed now.
+    #[must_use]
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
