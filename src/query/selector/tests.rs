@@ -233,7 +233,8 @@ fn rule_5_7_what_is_no_selector_is_refused_with_an_example() {
 #[test]
 fn a_selector_has_as_many_labels_as_it_may_in_any_form() {
     let labels = |count: usize, comparison: &str| -> String {
-        (0..count).map(|n| format!("a{n}{comparison}\"x\",")).collect()
+        let labels: Vec<String> = (0..count).map(|n| format!("a{n}{comparison}\"x\",")).collect();
+        labels.concat()
     };
     for comparison in ["=", "!=", "=~", "!~", " = "] {
         let most = labels(20, comparison);
