@@ -81,11 +81,11 @@ impl<'c, 'a> Reading<'c, 'a> {
         if !self.is_storable(&name, raw, &value) {
             return;
         }
-        if !names.add(name.clone()) {
-            return self.fault_given_twice(&name);
-        }
         if let Some(way) = given_twice(raw) {
             return self.fault_given_twice_in(&name, way);
+        }
+        if !names.add(name.clone()) {
+            return self.fault_given_twice(&name);
         }
         let Some(position) = self.compiled.plan.field(&name) else {
             if value.is_null() && self.compiled.plan.null_is_absent {
