@@ -5,10 +5,12 @@ use std::time::Duration;
 use promql_parser::label::{MatchOp, Matcher};
 use promql_parser::parser::{self, AtModifier, Expr, Offset, VectorSelector};
 
-use super::words::{NAME, Words, said, unsupported};
+use super::words::{Words, said, unsupported};
 use super::{Extent, MOST_SELECTOR_BYTES, Selector, SelectorError};
 use crate::model::time::Instant;
-use crate::query::filter::{Comparand, Comparison, Condition, LabelComparison};
+use crate::query::filter::{Comparand, Comparison, Condition, LabelComparison, MOST_FILTERS};
+
+const NAME: &str = "__name__";
 
 impl Selector {
     /// Reads a selector.
@@ -51,6 +53,9 @@ impl Selector {
             (None, [(one, false)]) if matches!(one.op, MatchOp::Equal) => one.value.clone(),
             _ => return Err(SelectorError::NoName),
         };
+        if labels.len() > MOST_FILTERS {
+            return Err(SelectorError::TooManyLabels(labels.len()));
+        }
         let at = match &selector.at {
             None => None,
             Some(AtModifier::At(_)) => words.moment.map(Instant::from_micros),

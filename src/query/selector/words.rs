@@ -6,13 +6,9 @@
 
 use super::SelectorError;
 use crate::model::time::MICROS_PER_SECOND;
-use crate::query::filter::MOST_FILTERS;
 
-/// The label that is the name of a type, and no condition.
-pub(super) const NAME: &str = "__name__";
-/// The most signs that a selector can have outside of quoted texts: as many among its labels as the most
-/// labels and a name have with `!=` or `=~` and a comma each, and as many elsewhere.
-const MOST_SIGNS: usize = 64;
+/// The most signs that a selector can have outside of quoted texts.
+const MOST_SIGNS: usize = 128;
 /// The most seconds in a length or moment: more lies outside the calendar, from any moment.
 const MOST_SECONDS: i64 = 1_000_000_000_000;
 /// The most digits of a number in a length.
@@ -57,10 +53,6 @@ impl Words {
                 Piece::Sign(sign) => reader.sign(sign, begun)?,
             }
         }
-        let labels = reader.labels();
-        if labels > MOST_FILTERS {
-            return Err(SelectorError::TooManyLabels(labels));
-        }
         Ok(reader.words)
     }
 }
@@ -70,9 +62,6 @@ impl Words {
 struct Reader {
     words: Words,
     signs: usize,
-    signs_of_labels: usize,
-    /// How often a label is the name of a type.
-    names: usize,
     in_labels: bool,
     /// The start of a comparison that the next sign may continue.
     comparison: Option<char>,
@@ -90,21 +79,13 @@ impl Reader {
         Self {
             words,
             signs: 0,
-            signs_of_labels: 0,
-            names: 0,
             in_labels: false,
             comparison: None,
             moment_follows: None,
         }
     }
 
-    /// How many labels are compared so far, the name of a type not counted.
-    const fn labels(&self) -> usize {
-        self.words.patterns.len().saturating_sub(self.names)
-    }
-
     fn word(&mut self, word: &str) -> Result<(), SelectorError> {
-        self.names += usize::from(self.in_labels && word == NAME);
         let seconds = seconds(word)?.filter(|_| !self.in_labels);
         if let (Some(seconds), Some(is_before)) = (&seconds, self.moment_follows.take()) {
             self.words.moment = micros(seconds, is_before);
@@ -121,14 +102,8 @@ impl Reader {
                 token: sign.to_string(),
             });
         }
-        let signs = if self.in_labels {
-            &mut self.signs_of_labels
-        } else {
-            &mut self.signs
-        };
-        *signs += 1;
-        // What has too many labels is refused for these.
-        if *signs > MOST_SIGNS && self.labels() <= MOST_FILTERS {
+        self.signs += 1;
+        if self.signs > MOST_SIGNS {
             return Err(SelectorError::Malformed {
                 reason: format!("there are more than {MOST_SIGNS} signs"),
             });
