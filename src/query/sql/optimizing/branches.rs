@@ -1,6 +1,7 @@
 //! Gives out the branches of a union one after the other, as they are written.
 //!
-//! The engine gives them out as they come. Knows plans only.
+//! The engine gives them out as they come. Where it sorts them, each by itself, what one has found decides
+//! which of equal rows another one keeps; so they are sorted together. Knows plans only.
 
 use std::sync::Arc;
 
@@ -8,10 +9,13 @@ use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
 #[expect(clippy::disallowed_types, reason = "this is what is replaced")]
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties as _};
 
 use super::rules::Rule;
 use crate::query::ground::partitions_in_turn::in_one_partition;
@@ -41,18 +45,72 @@ impl PhysicalOptimizerRule for BranchesInTurn {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let in_turn = |plan: Arc<dyn ExecutionPlan>| -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+            if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+                return Ok(Transformed::yes(sorted(merge)?));
+            }
             #[expect(clippy::disallowed_types, reason = "this is what is replaced")]
             let Some(coalesced) = plan.downcast_ref::<CoalescePartitionsExec>() else {
                 return Ok(Transformed::no(plan));
             };
             let one = in_one_partition(Arc::clone(coalesced.input()));
-            Ok(Transformed::yes(match coalesced.fetch() {
-                Some(limit) => Arc::new(GlobalLimitExec::new(one, 0, Some(limit))),
-                None => one,
-            }))
+            Ok(Transformed::yes(limited(one, coalesced.fetch())))
         };
         Ok(in_one_partition(plan.transform_up(in_turn).data()?))
     }
+}
+
+fn limited(plan: Arc<dyn ExecutionPlan>, limit: Option<usize>) -> Arc<dyn ExecutionPlan> {
+    match limit {
+        Some(limit) => Arc::new(GlobalLimitExec::new(plan, 0, Some(limit))),
+        None => plan,
+    }
+}
+
+/// What gives the rows of a merge in an order that is no chance: one sort, where all that is merged is sorted
+/// for it, and otherwise a merge in which equal rows come in the order of their branches.
+fn sorted(merge: &SortPreservingMergeExec) -> Result<Arc<dyn ExecutionPlan>> {
+    let (order, limit) = (merge.expr().clone(), merge.fetch());
+    if let Some(Unsorted { rows, kept }) = unsorted(merge.input())?
+        && (kept.is_none() || kept == limit)
+    {
+        let sort = SortExec::new(order, in_one_partition(rows)).with_fetch(kept);
+        return Ok(limited(Arc::new(sort), limit.filter(|_| kept.is_none())));
+    }
+    let merge = SortPreservingMergeExec::new(order, Arc::clone(merge.input()));
+    Ok(Arc::new(
+        merge.with_fetch(limit).with_round_robin_repartition(false),
+    ))
+}
+
+/// What is sorted before it is merged.
+struct Unsorted {
+    rows: Arc<dyn ExecutionPlan>,
+    /// How many rows each of the sorts keeps, if not all.
+    kept: Option<usize>,
+}
+
+fn unsorted(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Unsorted>> {
+    if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        return Ok(Some(Unsorted {
+            rows: Arc::clone(sort.input()),
+            kept: sort.fetch(),
+        }));
+    }
+    let Some(union) = plan.downcast_ref::<UnionExec>() else {
+        return Ok(None);
+    };
+    let sorts = union.inputs().iter().map(|branch| {
+        let sort = branch.downcast_ref::<SortExec>()?;
+        let is_whole = sort.fetch().is_none() && branch.output_partitioning().partition_count() == 1;
+        is_whole.then(|| Arc::clone(sort.input()))
+    });
+    let Some(branches) = sorts.collect::<Option<Vec<_>>>() else {
+        return Ok(None);
+    };
+    Ok(Some(Unsorted {
+        rows: UnionExec::try_new(branches)?,
+        kept: None,
+    }))
 }
 
 #[cfg(test)]
@@ -65,7 +123,12 @@ mod tests {
 
     /// The rows of a query, without what frames them.
     async fn rows(text: &str) -> Vec<String> {
-        let context = context(3, SessionConfig::new(), with_branches_in_turn);
+        rows_of(3, text).await
+    }
+
+    /// The same over a table of so many ids.
+    async fn rows_of(ids: i64, text: &str) -> Vec<String> {
+        let context = context(ids, SessionConfig::new(), with_branches_in_turn);
         let rows = context.sql(text).await.unwrap().collect().await.unwrap();
         let shown = pretty_format_batches(&rows).unwrap().to_string();
         let lines = shown.lines().skip(3).filter(|line| line.starts_with('|'));
@@ -110,7 +173,29 @@ mod tests {
         assert_eq!(rows(&format!("{three} ORDER BY n")).await, ["1", "2", "3"]);
         let pairs = format!("SELECT a.n * 10 + b.n AS m FROM ({three}) a JOIN ({three}) b ON a.n < b.n");
         assert_eq!(rows(&format!("{pairs} ORDER BY m")).await, ["12", "13", "23"]);
+        let each =
+            "(SELECT id FROM t ORDER BY id DESC LIMIT 2) UNION ALL (SELECT id FROM t ORDER BY id LIMIT 2)";
+        assert_eq!(rows(&format!("{each} ORDER BY id")).await, ["0", "1", "1", "2"]);
         let grouped = format!("SELECT n % 2 AS odd, sum(n) FROM ({three}) GROUP BY odd ORDER BY odd");
         assert_eq!(rows(&grouped).await, ["0   | 2", "1   | 4"]);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn of_rows_that_sort_alike_the_same_are_kept_in_the_same_order() {
+        let branch = |number: i32| format!("SELECT id % 3 AS rest, {number} AS branch, id FROM t");
+        let three = [1, 2, 3].map(branch).join(" UNION ALL ");
+        for (ending, found) in [
+            ("ORDER BY rest", 15_000),
+            ("ORDER BY rest LIMIT 40", 40),
+            ("ORDER BY rest DESC LIMIT 40 OFFSET 4990", 40),
+            ("ORDER BY branch, rest LIMIT 5010", 5_010),
+        ] {
+            let text = format!("{three} {ending}");
+            let first = rows_of(5_000, &text).await;
+            assert_eq!(first.len(), found, "{text}");
+            for _ in 0..15 {
+                assert!(rows_of(5_000, &text).await == first, "{text}");
+            }
+        }
     }
 }
