@@ -21,7 +21,7 @@ use crate::model::meters::CacheMeters;
 use crate::model::registry::schema::cost::{TooCostly, checks_of_records, patterns_of_records};
 use crate::model::registry::schema::weighed::{PatternsOfNames, with_weighed_patterns};
 use crate::model::registry::schema::{PATTERN_BYTES, linear_patterns, pattern_memory};
-use crate::model::registry::{DataType, ReadFrom, RecordClass, Registry, TypeId};
+use crate::model::registry::{DataType, ReadFrom, RecordClass, Registry, TimeFields, TypeId};
 use crate::model::sources::SourceRules;
 use crate::model::time::parse_instant;
 use crate::model::units::Units;
@@ -125,6 +125,12 @@ impl CompiledType {
     pub(super) fn shows_ends(&self) -> bool {
         let mut read = self.data_type.layout.read.iter();
         read.any(|column| matches!(column.from, ReadFrom::Span | ReadFrom::End))
+    }
+
+    /// Whether records are moments although an end may be sent. What rows show decides what a record is: sent
+    /// as it was read, it must be the same record.
+    pub(super) fn holds_moments(&self) -> bool {
+        self.data_type.layout.times == TimeFields::RecordedAt && !self.shows_ends()
     }
 
     /// Whether it was compiled from this type, or from one with the same layout and schema.

@@ -404,6 +404,8 @@ impl<'a> FastRecord<'_, '_, 'a> {
         if end < start || (self.compiled.must_have_happened() && start > latest_start(context.now)) {
             return None;
         }
+        let is_moment = end != start && self.compiled.holds_moments();
+        let end = if is_moment { start } else { end };
         let extras = self.extras.into_text();
         let most = longest_extras(context);
         if extras.as_ref().is_some_and(|extras| extras.len() > most) {

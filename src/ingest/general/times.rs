@@ -61,9 +61,7 @@ impl<'a> Reading<'_, 'a> {
             self.faults.push(Fault::new(start_loc, "future", message));
             return None;
         }
-        // What rows show decides what a record is: sent as it was read, it must be the same record.
-        let is_moment =
-            self.compiled.data_type.layout.times == TimeFields::RecordedAt && !self.compiled.shows_ends();
+        let is_moment = self.compiled.holds_moments();
         Some((start, if is_moment { start } else { end }))
     }
 

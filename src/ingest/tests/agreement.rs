@@ -247,6 +247,14 @@ fn agree(
     Ok([found, expected])
 }
 
+#[test]
+fn an_end_that_rows_do_not_show_is_forgotten_both_ways() {
+    let name = "MomentAnnotation";
+    let line = r#"{"start_time":"2024-05-01T10:00:00Z","end_time":"2025-05-01T10:00:00Z"}"#;
+    let [found, _] = agree([decoder(name), decoder(name)], &[line.to_owned()]).unwrap();
+    assert_eq!(table(&found)[0][1..3], ["2024-05-01T10:00:00Z"; 2]);
+}
+
 /// A member of a record of an own type, which may stand beside the others or under `extras`.
 fn own_member() -> impl Strategy<Value = (String, String)> {
     let of = |name: &'static str, values: &'static [&'static str]| {
