@@ -43,9 +43,7 @@ impl Epoch {
             Self::Milliseconds => "milliseconds",
         }
     }
-}
 
-impl Epoch {
     /// The unit in which `number` counts: seconds or milliseconds.
     const fn unit_of(self, number: f64) -> Self {
         match self {

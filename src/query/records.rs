@@ -13,7 +13,6 @@ use datafusion::common::DataFusionError;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::prelude::ident;
 
@@ -30,6 +29,7 @@ use super::ground::for_others::OriginalLength;
 use super::ground::key::KEY_ORDER;
 use super::ground::operator::{Plan, known_order, ordered};
 use super::ground::paging::{RowPosition, number_of, places_of};
+use super::ground::partitions_in_turn::merged;
 use super::ground::shape::{self, IdForm, Visibility};
 use super::ground::table::PartitionTable;
 use super::ground::together::Together;
@@ -407,12 +407,6 @@ fn together(
     Ok(Arc::new(
         merged(order, UnionExec::try_new(sorted)?).with_fetch(spec.limit),
     ))
-}
-
-/// Merges rows of several partitions into one order. Equal rows always come in the order of their partitions,
-/// or a page could not continue where another ended.
-fn merged(order: LexOrdering, rows: Plan) -> SortPreservingMergeExec {
-    SortPreservingMergeExec::new(order, rows).with_round_robin_repartition(false)
 }
 
 /// The order (start, end, id) in either direction.

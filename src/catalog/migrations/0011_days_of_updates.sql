@@ -1,5 +1,5 @@
--- Counts of updates of days that are over: one row for each type instead of one for each minute, which grew by
--- a row for every few seconds of work to copy. `minutes` is JSON, `[[minute of the day, count], …]`.
+-- Counts of updates of days that are over: one row for each type instead of one for each minute.
+-- `minutes` is JSON, `[[minute of the day, count], …]`.
 CREATE TABLE updated_days (
     person BLOB NOT NULL REFERENCES people (person),
     day INTEGER NOT NULL,

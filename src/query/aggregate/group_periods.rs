@@ -19,13 +19,12 @@ use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlanProperties as _;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 
 use crate::query::Order;
 use crate::query::ground::computed::{Computed, computed, with_replaced};
 use crate::query::ground::operator::Plan;
-use crate::query::ground::partitions_in_turn::in_one_partition;
+use crate::query::ground::partitions_in_turn::{in_one_partition, merged};
 use crate::query::statistic::Statistic;
 use crate::query::together::Together;
 
@@ -52,7 +51,7 @@ pub(super) fn by_time(mut plans: Vec<Plan>, groups: Vec<SchemaRef>) -> Result<Pl
     }
     let all = UnionExec::try_new(aligned)?;
     Ok(if in_order {
-        Arc::new(SortPreservingMergeExec::new(order, all))
+        Arc::new(merged(order, all))
     } else {
         in_one_partition(all)
     })

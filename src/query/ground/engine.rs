@@ -392,11 +392,11 @@ mod tests {
     use datafusion::arrow::datatypes::DataType;
     use datafusion::logical_expr::{ColumnarValue, LogicalPlanBuilder, Volatility, create_udf};
     use datafusion::physical_plan::sorts::sort::SortExec;
-    use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
     use datafusion::physical_plan::union::UnionExec;
 
     use super::super::ended::{knows_question, refuse_ended};
     use super::super::operator::ascending;
+    use super::super::partitions_in_turn::merged;
     use super::*;
 
     /// A query of one row that tells whether what computes it knows its question.
@@ -428,7 +428,7 @@ mod tests {
         let union = UnionExec::try_new(vec![knows(&engine).await, knows(&engine).await]).unwrap();
         let order = ascending(&union.schema(), &["knows"]).unwrap();
         let sorted = SortExec::new(order.clone(), union).with_preserve_partitioning(true);
-        let merged = SortPreservingMergeExec::new(order, Arc::new(sorted));
+        let merged = merged(order, Arc::new(sorted));
         let rows = engine.drive(engine.start(Arc::new(merged)), deadline_passed);
         let told: Vec<bool> = rows
             .map(Result::unwrap)

@@ -30,7 +30,7 @@ use futures::stream::BoxStream;
 
 pub(in crate::query) use known_order::{KnownOrderExec, known_order};
 pub(in crate::query) use needs::{Needs, ascending, begins_with, ordered};
-pub(in crate::query) use plan::{Plan, first_columns, is_sound, like, one_partition};
+pub(in crate::query) use plan::{Plan, first_columns, is_sound, like, limited, one_partition};
 pub(in crate::query) use running::{ChosenPlan, Input, Task, only};
 
 use running::{Nanoseconds, OutputRows};

@@ -1,14 +1,16 @@
-//! Gives out the partitions of a plan one after the other.
+//! Gives out the partitions of a plan one after the other, or merged by an order.
 //!
-//! The engine's own way is to run all of them at once and to take whatever comes first: then the order of the
-//! rows is chance, and with it what a limit leaves, the last digit of a sum, and which error is told. Knows
-//! plans only.
+//! The engine's own way is to run all of them at once and to take whatever comes first, of equal rows too:
+//! then the order of the rows is chance, and with it what a limit leaves, the last digit of a sum, and which
+//! error is told. Knows plans only.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
+use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::execution_plan::SchedulingType;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlanProperties as _, Partitioning, PlanProperties};
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -27,6 +29,13 @@ pub(in crate::query) fn in_one_partition(plan: Plan) -> Plan {
         return plan;
     }
     Arc::new(PartitionsInTurnExec::over(PartitionsInTurn, vec![plan]))
+}
+
+/// Merges the sorted partitions of `plan`. Rows that are equal in this order always come in the order of
+/// their partitions, or a page could not continue where another ended.
+pub(in crate::query) fn merged(order: LexOrdering, plan: Plan) -> SortPreservingMergeExec {
+    #[expect(clippy::disallowed_methods, reason = "here it is told not to")]
+    SortPreservingMergeExec::new(order, plan).with_round_robin_repartition(false)
 }
 
 impl Step for PartitionsInTurn {

@@ -11,13 +11,13 @@ use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusi
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 
 use crate::model::columns::START;
 use crate::model::geo::Position;
 use crate::model::time::TimeRange;
 use crate::query::ground::operator::Plan;
+use crate::query::ground::partitions_in_turn::merged;
 use crate::query::ground::row_times::micros_of;
 use crate::query::{QueryError, Questions};
 
@@ -70,7 +70,7 @@ fn by_time(union: Plan) -> Result<Plan> {
     let time = Arc::new(Column::new(START, union.schema().index_of(START)?));
     let order = LexOrdering::new([PhysicalSortExpr::new(time, SortOptions::default())]);
     let order = order.ok_or_else(|| internal_datafusion_err!("an order has keys"))?;
-    Ok(Arc::new(SortPreservingMergeExec::new(order, union)))
+    Ok(Arc::new(merged(order, union)))
 }
 
 fn with_source_flag(source: LocationSource, rows: Plan) -> Result<Plan> {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
-use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::prelude::lit;
 
 use crate::model::registry::timestamp;
 use crate::model::time::TimeRange;
 use crate::query::ground::computed::{Columns, projected};
+use crate::query::ground::partitions_in_turn::merged;
 use crate::query::operator::{Plan, ascending, known_order};
 use crate::query::paging::RowKey;
 use crate::query::shape::IdForm;
@@ -152,10 +152,7 @@ impl<Authority> Questions<Authority> {
         // An update ends when it starts, and ids as text sort like ids.
         let sorted = plans.into_iter().map(|plan| known_order(plan, order.clone()));
         let union = UnionExec::try_new(sorted.collect::<Result<_>>()?)?;
-        // Rows that are equal in this order must always come in the order of their sources, or a page could
-        // not continue where another ended.
-        let merged = SortPreservingMergeExec::new(order, union).with_round_robin_repartition(false);
-        Ok(Arc::new(merged))
+        Ok(Arc::new(merged(order, union)))
     }
 
     /// The updates of one source in stored form, and the expressions that show them in the columns of a

@@ -8,10 +8,10 @@ use datafusion::config::ConfigOptions;
 use datafusion::functions::core::get_field;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::super::errors::QueryError;
+use super::super::operator::limited;
 use super::super::prepared::Prepared;
 use super::{ColumnError, ColumnPath, Columns, unknown};
 
@@ -19,9 +19,7 @@ impl Prepared {
     /// The first `limit` rows of the same answer; all of them without a limit.
     #[must_use]
     pub fn first(mut self, limit: Option<usize>) -> Self {
-        if limit.is_some() {
-            self.plan = Arc::new(GlobalLimitExec::new(self.plan, 0, limit));
-        }
+        self.plan = limited(self.plan, limit);
         self
     }
 

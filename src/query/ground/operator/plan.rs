@@ -8,6 +8,7 @@ use datafusion::physical_expr::{EquivalenceProperties, LexOrdering};
 use datafusion::physical_optimizer::PhysicalOptimizerRule as _;
 use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning, PlanProperties};
 
 /// A part of a plan.
@@ -25,6 +26,14 @@ pub(in crate::query) fn one_partition(
         Boundedness::Bounded,
     )
     .with_scheduling_type(SchedulingType::Cooperative)
+}
+
+/// The first `limit` rows of a plan in one partition; all of them without a limit.
+pub(in crate::query) fn limited(plan: Plan, limit: Option<usize>) -> Plan {
+    match limit {
+        Some(_) => Arc::new(GlobalLimitExec::new(plan, 0, limit)),
+        None => plan,
+    }
 }
 
 /// The properties of the only input.

@@ -11,14 +11,14 @@ use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNod
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 #[expect(clippy::disallowed_types, reason = "this is what is replaced")]
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties as _};
 
 use super::rules::Rule;
-use crate::query::ground::partitions_in_turn::in_one_partition;
+use crate::query::ground::operator::limited;
+use crate::query::ground::partitions_in_turn::{in_one_partition, merged};
 
 /// `rules`, and last the rule of this file: others know how to move the engine's own operator.
 pub(in crate::query::sql) fn with_branches_in_turn(rules: &[Rule]) -> Vec<Rule> {
@@ -59,13 +59,6 @@ impl PhysicalOptimizerRule for BranchesInTurn {
     }
 }
 
-fn limited(plan: Arc<dyn ExecutionPlan>, limit: Option<usize>) -> Arc<dyn ExecutionPlan> {
-    match limit {
-        Some(limit) => Arc::new(GlobalLimitExec::new(plan, 0, Some(limit))),
-        None => plan,
-    }
-}
-
 /// What gives the rows of a merge in an order that is no chance: one sort, where all that is merged is sorted
 /// for it, and otherwise a merge in which equal rows come in the order of their branches.
 fn sorted(merge: &SortPreservingMergeExec) -> Result<Arc<dyn ExecutionPlan>> {
@@ -76,10 +69,8 @@ fn sorted(merge: &SortPreservingMergeExec) -> Result<Arc<dyn ExecutionPlan>> {
         let sort = SortExec::new(order, in_one_partition(rows)).with_fetch(kept);
         return Ok(limited(Arc::new(sort), limit.filter(|_| kept.is_none())));
     }
-    let merge = SortPreservingMergeExec::new(order, Arc::clone(merge.input()));
-    Ok(Arc::new(
-        merge.with_fetch(limit).with_round_robin_repartition(false),
-    ))
+    let merge = merged(order, Arc::clone(merge.input()));
+    Ok(Arc::new(merge.with_fetch(limit)))
 }
 
 /// What is sorted before it is merged.

@@ -12,7 +12,6 @@ use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::SchedulingType;
-use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties, SortOrderPushdownResult};
@@ -20,7 +19,9 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
 use crate::query::ground::partitions_in_turn::in_one_partition;
-use crate::query::operator::{Input, Operator, Plan, Step, Task, begins_with, one_partition, ordered};
+use crate::query::operator::{
+    Input, Operator, Plan, Step, Task, begins_with, limited, one_partition, ordered,
+};
 
 /// The answer of a plan with some of its columns.
 #[derive(Clone, Debug)]
@@ -68,11 +69,7 @@ impl AnswerExec {
             });
         }
         let one = in_one_partition(plan);
-        let limited: Arc<dyn ExecutionPlan> = match limit {
-            Some(_) => Arc::new(GlobalLimitExec::new(one, 0, limit)),
-            None => one,
-        };
-        let inner: Arc<dyn ExecutionPlan> = Arc::new(ProjectionExec::try_new(columns, limited)?);
+        let inner: Arc<dyn ExecutionPlan> = Arc::new(ProjectionExec::try_new(columns, limited(one, limit))?);
         let is_there = |name: &&&str| schema.index_of(name).is_ok();
         let sorted_by: Vec<&str> = order.iter().take_while(is_there).copied().collect();
         let step = Answer {
