@@ -17,12 +17,9 @@ use super::meaning::moving::Moving;
 use crate::model::time::Instant;
 use local_day::LocalDay;
 
-/// Functions whose results are as large as a number in the query says, those that take far longer than their
+/// Functions that make lists as long as a number in the query says, those that take far longer than their
 /// input is long, and those that reveal files or the program.
-const REFUSED_FUNCTIONS: [&str; 17] = [
-    "repeat",
-    "lpad",
-    "rpad",
+const REFUSED_FUNCTIONS: [&str; 14] = [
     "range",
     "generate_series",
     "array_repeat",

@@ -1,11 +1,11 @@
 //! Reads the text of a query: from its words to one statement that may be planned.
 //!
 //! [`text`] limits the words before they are parsed, [`clauses`] refuses what a query may not say, and
-//! [`statement`] puts in the [`parameters`], writes out comparisons that the engine reads otherwise
-//! ([`rows`], [`any_item`]), adds the seconds that timestamps leave out ([`short_times`]), and returns what
-//! is left. Errors of the parser and of the planner get their place in the text here ([`explained`]), and
-//! words that tell authors of their [`mistakes`]. Knows the grammar; knows nothing of who may read what, or
-//! of what tables and columns a name stands for.
+//! [`statement`] puts in the [`parameters`], writes out what the engine reads otherwise or not at all
+//! ([`fetched_rows`], [`rows`], [`any_item`]), adds the seconds that timestamps leave out ([`short_times`]),
+//! and returns what is left. Errors of the parser and of the planner get their place in the text here
+//! ([`explained`]), and words that tell authors of their [`mistakes`]. Knows the grammar; knows nothing of
+//! who may read what, or of what tables and columns a name stands for.
 
 mod any_item;
 mod called;
@@ -13,6 +13,7 @@ mod clauses;
 mod copies;
 mod distinct_from;
 pub(super) mod explained;
+mod fetched_rows;
 mod hidden_names;
 mod mistakes;
 mod not_exists;

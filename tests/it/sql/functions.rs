@@ -334,3 +334,20 @@ async fn what_is_chosen_is_what_was_looked_at() {
         assert_eq!(rows(&person, &text).await, [json!({"n": 64})], "{text}");
     }
 }
+
+#[tokio::test]
+async fn texts_are_filled_up_and_repeated() {
+    let person = person();
+    let text = "SELECT lpad(CAST(n AS TEXT), 2, '0') AS left, rpad(t, 4, 'é') AS right, \
+                repeat(t, n) AS times FROM (VALUES (7, 'a'), (12, 'bé'), (NULL, 'c')) AS v (n, t)";
+    assert_eq!(
+        rows(&person, text).await,
+        [
+            json!({"left": "07", "right": "aééé", "times": "aaaaaaa"}),
+            json!({"left": "12", "right": "bééé", "times": "bé".repeat(12)}),
+            json!({"left": null, "right": "cééé", "times": null}),
+        ]
+    );
+    let cut = "SELECT lpad('abcdef', 3) AS a, rpad('', 0, 'x') AS b, repeat('a', -1) AS c";
+    assert_eq!(rows(&person, cut).await, [json!({"a": "abc", "b": "", "c": ""})]);
+}

@@ -40,7 +40,7 @@ const COLUMNS: [&str; 9] = [
     "extras",
     "a",
 ];
-const FUNCTIONS: [&str; 40] = [
+const FUNCTIONS: [&str; 43] = [
     "abs",
     "lower",
     "upper",
@@ -81,6 +81,9 @@ const FUNCTIONS: [&str; 40] = [
     "now",
     "random",
     "uuid",
+    "lpad",
+    "rpad",
+    "repeat",
 ];
 const TOTALS: [&str; 14] = [
     "count",

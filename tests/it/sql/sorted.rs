@@ -94,3 +94,23 @@ async fn aggregates_that_no_order_changes_take_one() {
         [json!({"avg(t.i) ORDER BY [t.j ASC NULLS LAST]": 2.0, "avg(t.i)": 2.0, "l": [3, 1]})]
     );
 }
+
+#[tokio::test]
+async fn fetch_says_how_many_rows_as_limit_does() {
+    let person = person();
+    let numbers = "(VALUES (1), (2), (3), (4), (5)) AS t(n)";
+    for (asked, expected) in [
+        ("ORDER BY n FETCH FIRST 2 ROWS ONLY", vec![1, 2]),
+        ("ORDER BY n OFFSET 3 ROWS FETCH NEXT 5 ROWS ONLY", vec![4, 5]),
+        ("ORDER BY n DESC FETCH FIRST ROW ONLY", vec![5]),
+        ("ORDER BY n FETCH FIRST 0 ROWS ONLY", vec![]),
+    ] {
+        let found = rows(&person, &format!("SELECT n FROM {numbers} {asked}")).await;
+        let expected: Vec<_> = expected.into_iter().map(|n| json!({"n": n})).collect();
+        assert_eq!(found, expected, "{asked}");
+    }
+    let within = format!(
+        "SELECT sum(n) AS n FROM (SELECT n FROM {numbers} ORDER BY n DESC FETCH FIRST 2 ROWS ONLY) AS last"
+    );
+    assert_eq!(rows(&person, &within).await, [json!({"n": 9})]);
+}

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -50,6 +50,11 @@ const SUMS: [&str; 12] = [
 /// Functions whose results may hold one argument for each part of the first.
 const PRODUCTS: [&str; 4] = ["replace", "regexp_replace", "array_to_string", "translate"];
 
+/// Functions whose results have as many characters as their second argument says.
+const PADDINGS: [&str; 2] = ["lpad", "rpad"];
+/// The most bytes of a character.
+const CHARACTER_BYTES: usize = 4;
+
 /// Functions that compare each part of the first argument with each part of the second.
 const COMPARISONS: [&str; 6] = [
     "array_has_all",
@@ -64,6 +69,10 @@ const COMPARISONS: [&str; 6] = [
 enum Growth {
     Sum,
     Product,
+    /// To a number of characters.
+    Padding,
+    /// By a number of times.
+    Repetition,
     /// The limit is on the time, not on the length of the result.
     Comparisons,
 }
@@ -82,6 +91,10 @@ impl Bounded {
             Growth::Sum
         } else if PRODUCTS.contains(&name) {
             Growth::Product
+        } else if PADDINGS.contains(&name) {
+            Growth::Padding
+        } else if name == "repeat" {
+            Growth::Repetition
         } else if COMPARISONS.contains(&name) {
             Growth::Comparisons
         } else {
@@ -120,6 +133,19 @@ impl Bounded {
                     .unwrap_or_default();
                 let first = arguments.args.first().map_or(0, |value| bytes(value, rows));
                 first.saturating_mul(longest.saturating_add(1))
+            }
+            Growth::Padding => {
+                let first = arguments.args.first().map_or(0, |value| bytes(value, rows));
+                let padded = numbers(arguments.args.get(1), rows).into_iter();
+                let padded = padded.map(|characters| characters.saturating_mul(CHARACTER_BYTES));
+                padded.fold(first, usize::saturating_add)
+            }
+            Growth::Repetition => {
+                let texts = arguments.args.first().map(|value| lengths(value, rows));
+                let times = numbers(arguments.args.get(1), rows);
+                let repeated = texts.into_iter().flatten().zip(times);
+                let repeated = repeated.map(|(bytes, times)| bytes.saturating_mul(times));
+                repeated.fold(0, usize::saturating_add)
             }
             Growth::Comparisons => return refuse_comparisons(function, &arguments.args, rows),
         };
@@ -170,6 +196,17 @@ fn lengths_of(array: &ArrayRef) -> Vec<usize> {
             Err(_) => Vec::new(),
         }
     }
+}
+
+/// The number in each row; none and those below zero count as zero.
+fn numbers(value: Option<&ColumnarValue>, rows: usize) -> Vec<usize> {
+    let numbers = value.and_then(|value| {
+        let numbers = cast(&value.to_array(rows).ok()?, &DataType::Int64).ok()?;
+        let numbers = numbers.as_primitive::<Int64Type>().iter();
+        let numbers = numbers.map(|number| number.and_then(|number| usize::try_from(number).ok()));
+        Some(numbers.map(Option::unwrap_or_default).collect())
+    });
+    numbers.unwrap_or_default()
 }
 
 fn bytes(value: &ColumnarValue, rows: usize) -> usize {

@@ -37,6 +37,7 @@ pub(super) fn mistake_in(error: &str) -> Option<Mistake> {
         .or_else(|| of_range(error))
         .or_else(|| of_dot(error))
         .or_else(|| of_lateral(error))
+        .or_else(|| of_subquery(error))
 }
 
 fn of_function(name: &str, message: String) -> Mistake {
@@ -152,6 +153,19 @@ fn of_lateral(error: &str) -> Option<Mistake> {
         })
 }
 
+/// A subquery that the engine computes for no clause such as `ORDER BY`.
+fn of_subquery(error: &str) -> Option<Mistake> {
+    error
+        .contains("Correlated scalar subquery can only be used in")
+        .then(|| Mistake {
+            message: "as a value, a subquery about the row around it stands in SELECT and WHERE; elsewhere, \
+                      write the name that it has in SELECT, or in a query within"
+                .to_owned(),
+            // It may stand in any of several clauses.
+            place: KnownBy::Names(Vec::new()),
+        })
+}
+
 /// The type of the values where the engine keeps each of them once.
 fn of_values(data_type: &str) -> &str {
     data_type
@@ -243,6 +257,12 @@ mod tests {
             (
                 "Error during planning: table function 'unnest' not found",
                 "unnest does not stand behind LATERAL; write it in SELECT, beside the other columns",
+            ),
+            (
+                "Error during planning: Correlated scalar subquery can only be used in Projection, Filter, \
+                 Aggregate plan nodes",
+                "as a value, a subquery about the row around it stands in SELECT and WHERE; elsewhere, write \
+                 the name that it has in SELECT, or in a query within",
             ),
         ] {
             assert_eq!(message(error), expected);

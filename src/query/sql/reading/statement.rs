@@ -24,6 +24,7 @@ use super::called::call;
 use super::clauses::{Clauses, Refusal, Where};
 use super::distinct_from::{self, taken};
 use super::explained::explained;
+use super::fetched_rows::FetchedRows;
 use super::hidden_names::HiddenNames;
 use super::not_exists;
 use super::parameters::Parameters;
@@ -74,6 +75,9 @@ pub(in crate::query::sql) fn read(
     let mut hidden = HiddenNames::of(query);
     if let ControlFlow::Break(name) = VisitMut::visit(query, &mut hidden) {
         return Err(placed(name));
+    }
+    if let ControlFlow::Break(fetch) = VisitMut::visit(query, &mut FetchedRows) {
+        return Err(placed(fetch));
     }
     if let ControlFlow::Break(clause) = Visit::visit(&*query, &mut Clauses::default()) {
         return Err(placed(clause));
