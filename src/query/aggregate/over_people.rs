@@ -1,5 +1,5 @@
-//! Merges the answers of several people into one, period by period, and drops periods with so few people that
-//! somebody could be singled out.
+//! Merges the answers of several people into one, period by period, and drops periods in which one of the
+//! numbers comes from so few people that somebody could be singled out.
 //!
 //! Knows answers by period; does not know people's names or whose answer is whose.
 
@@ -30,17 +30,55 @@ pub struct OverPeople {
     pub left_out: u64,
 }
 
-/// One period so far: the number of people, and for each column the merged value.
+/// One period so far.
 #[derive(Default)]
 struct Together {
+    /// The number of people who have a part in it.
     people: u64,
-    cells: Vec<Option<f64>>,
+    columns: Vec<Merged>,
+}
+
+/// What is merged of one column. Not everybody with a part in the period has a value: of a sample that began
+/// before it there is a share of the sum, and no minimum.
+#[derive(Clone, Copy, Default)]
+struct Merged {
+    /// The number of people who have a value.
+    people: u64,
+    value: Option<f64>,
+}
+
+impl Merged {
+    fn add(&mut self, value: f64, function: Option<Statistic>) {
+        self.people += 1;
+        self.value = Some(match (self.value, function) {
+            (None, _) => value,
+            (Some(merged), None | Some(Statistic::Sum | Statistic::Avg)) => merged + value,
+            (Some(merged), Some(Statistic::Min)) => merged.min(value),
+            (Some(merged), Some(Statistic::Max)) => merged.max(value),
+        });
+    }
+
+    fn result(self, function: Option<Statistic>) -> Option<f64> {
+        let number = match function {
+            Some(Statistic::Avg) => self.value? / self.people as f64,
+            _ => self.value?,
+        };
+        number.is_finite().then_some(number)
+    }
+}
+
+impl Together {
+    /// The number of people behind the number that fewest have a part in.
+    fn fewest(&self) -> u64 {
+        let columns = self.columns.iter().map(|column| column.people);
+        columns.fold(self.people, u64::min)
+    }
 }
 
 impl<Authority> Questions<Authority> {
     /// Merges `each` person's records by period: counts and sums are added, minimum and maximum are taken
     /// over all, and in averages each person counts once. Periods in which fewer than `least` people have
-    /// records are dropped. `None` without people.
+    /// a value of each column are dropped. `None` without people.
     pub async fn over_people(
         &self,
         each: Vec<Prepared>,
@@ -70,7 +108,7 @@ impl<Authority> Questions<Authority> {
             return Ok(None);
         };
         let all = periods.len() as u64;
-        periods.retain(|_, together| together.people >= least);
+        periods.retain(|_, together| together.fewest() >= least);
         let left_out = all - periods.len() as u64;
         let batch = result_batch(&periods, &columns, order)?;
         prepared.schema = batch.schema();
@@ -94,19 +132,12 @@ fn take(
     for (row, time) in times.values().iter().enumerate() {
         let together = periods.entry(*time).or_default();
         together.people += 1;
-        together.cells.resize(columns.len(), None);
-        for ((cell, function), column) in together.cells.iter_mut().zip(columns).zip(&values) {
+        together.columns.resize(columns.len(), Merged::default());
+        for ((merged, function), column) in together.columns.iter_mut().zip(columns).zip(&values) {
             let column = column.as_primitive::<Float64Type>();
-            let value = column.is_valid(row).then(|| column.value(row));
-            *cell = match (*cell, value) {
-                (None, value) => value,
-                (cell, None) => cell,
-                (Some(cell), Some(value)) => Some(match function {
-                    None | Some(Statistic::Sum | Statistic::Avg) => cell + value,
-                    Some(Statistic::Min) => cell.min(value),
-                    Some(Statistic::Max) => cell.max(value),
-                }),
-            };
+            if column.is_valid(row) {
+                merged.add(column.value(row), *function);
+            }
         }
     }
     Ok(())
@@ -127,10 +158,8 @@ fn result_batch(
     let mut arrays: Vec<ArrayRef> = vec![Arc::new(times)];
     for (place, function) in columns.iter().enumerate() {
         let cells = rows.iter().map(|(_, together)| {
-            let cell = together.cells.get(place).copied().flatten()?;
-            let mean = *function == Some(Statistic::Avg);
-            let number = if mean { cell / together.people as f64 } else { cell };
-            number.is_finite().then_some(number)
+            let merged = together.columns.get(place)?;
+            merged.result(*function)
         });
         if let Some(function) = function {
             fields.push(Field::new(function.name(), ArrowType::Float64, true));

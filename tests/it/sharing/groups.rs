@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{GROUP, group, join, share, share_of};
-use crate::harness::{Person, at, heart_rate, id, person, shared};
+use crate::harness::{Person, at, heart_rate, id, person, shared, steps};
 
 fn whole() -> Value {
     json!({
@@ -523,6 +523,53 @@ async fn rule_9_2h_all_participants_together_are_told_of_where_five_of_them_have
         .with("start_time", "2024-05-01T00:00:00Z")
         .with("end_time", "2024-05-02T00:00:00Z");
     stranger.await.problem(403);
+}
+
+#[tokio::test]
+async fn rule_9_2h_a_period_needs_five_people_for_each_of_its_numbers() {
+    let owner = person();
+    let body = json!({"title": "Walks", "is_public": true, "svc_data_types": ["StepCount"]});
+    let study = group(&owner, &body).await;
+    let walk = |n: u32, from: &str, to: &str, count: u32| steps(id(n), &at(from), &at(to), count);
+    for n in 0..5 {
+        let member = person();
+        // All walk at ten and at twelve; at ten, only one of them begins then.
+        let first = if n < 4 {
+            walk(1, "09:30", "10:30", 60)
+        } else {
+            walk(1, "10:10", "10:20", 777)
+        };
+        let second = walk(2, "12:00", "12:30", 10 * (n + 1));
+        member.records("StepCount", &[first, second]).await;
+        join(&member, &study).await;
+    }
+    for (functions, expected) in [
+        (&["sum"][..], json!([[10, 897.0, 5], [12, 150.0, 5]])),
+        (&["avg"], json!([[12, 30.0, 5]])),
+        (&["sum", "avg"], json!([[12, 150.0, 30.0, 5]])),
+        (&["sum", "min", "max"], json!([[12, 150.0, 10.0, 50.0, 5]])),
+    ] {
+        let call = owner
+            .get("/data/v1alpha1/metric/StepCount/agg/60m")
+            .with("pool_id", &study)
+            .with("start_time", "2024-05-01T00:00:00Z")
+            .with("end_time", "2024-05-02T00:00:00Z");
+        let call = functions
+            .iter()
+            .fold(call, |call, name| call.with("function", name));
+        let rows = call.await.must_be(200).rows();
+        let told = rows.iter().map(|row| {
+            let hour: u32 = row["time"].as_str().unwrap()[11..13].parse().unwrap();
+            let numbers = functions.iter().map(|name| row[*name].clone());
+            let numbers: Vec<Value> = numbers.chain([row["participants"].clone()]).collect();
+            [vec![json!(hour)], numbers].concat()
+        });
+        assert_eq!(
+            told.map(Value::from).collect::<Value>(),
+            expected,
+            "{functions:?}"
+        );
+    }
 }
 
 #[tokio::test]
