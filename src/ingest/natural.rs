@@ -18,7 +18,7 @@ use super::json;
 use crate::model::columns::EXTRAS;
 use crate::model::floats::EXACT_BELOW;
 use crate::model::ids::RecordId;
-use crate::model::registry::{Canonical, DataType, DefaultAggregate, MergePolicy, is_json_text, respelt};
+use crate::model::registry::{Canonical, DataType, MergePolicy, is_json_text, respelt};
 use crate::model::time::{Instant, parse_instant};
 
 /// Never to be changed: stored records have ids made with it.
@@ -55,7 +55,7 @@ pub(super) fn natural_id(compiled: &CompiledType, known: SourceAndTime<'_>, json
 fn is_known_by_its_time(data_type: &DataType) -> bool {
     data_type.metric.as_ref().is_some_and(|metric| {
         let is_measured = matches!(metric.merge, MergePolicy::BestSource | MergePolicy::All);
-        is_measured && metric.default_aggregate != DefaultAggregate::Last
+        is_measured && !metric.is_code()
     })
 }
 

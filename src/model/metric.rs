@@ -42,3 +42,14 @@ pub struct MetricTraits {
     pub merge: MergePolicy,
     pub default_aggregate: DefaultAggregate,
 }
+
+/// The UCUM annotation of values that are codes, and measure nothing.
+const CODE: &str = "{code}";
+
+impl MetricTraits {
+    /// Whether values are codes, such as stages and test results.
+    #[must_use]
+    pub fn is_code(&self) -> bool {
+        self.ucum.as_deref() == Some(CODE)
+    }
+}

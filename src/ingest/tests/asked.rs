@@ -56,6 +56,21 @@ fn a_sample_is_known_by_its_source_and_its_time_however_it_is_written() {
 }
 
 #[test]
+fn a_measurement_of_which_the_last_counts_is_corrected_by_another_value() {
+    let sample = |value: u32| format!(r#"{{"start_date":"2024-05-01T10:00:00Z","value":{value}}}"#);
+    let lines = [sample(2), sample(3)];
+    let ids = |name: &str| natural_ids(name, &[&lines[0], &lines[1]]);
+    for measured in ["Weight", "BodyFatPercentage", "SixMinuteWalkDistance"] {
+        let ids = ids(measured);
+        assert_eq!(ids[0], ids[1], "{measured}");
+    }
+    for code in ["PregnancyTestResult", "AppetiteChange"] {
+        let ids = ids(code);
+        assert_ne!(ids[0], ids[1], "{code}");
+    }
+}
+
+#[test]
 fn of_what_is_logged_and_of_events_all_that_they_say_is_who_they_are() {
     let lunch = |name: &str, what: &str| format!(r#"{{"{name}":"2024-05-01T12:00:00Z",{what}}}"#);
     for (data_type, time, one, same, other) in [
