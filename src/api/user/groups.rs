@@ -1,6 +1,7 @@
 //! Groups, their members, and what their owners note about them: `/user/v1/group`.
 
 mod bodies;
+mod terms;
 
 use axum::Json;
 use axum::extract::State;
@@ -115,7 +116,7 @@ pub async fn change(
 ) -> Result<Json<OneGroup>, ApiError> {
     let id = group_id(&id)?;
     let before = app.sharing.own_group(reader.person(), id).await?;
-    let change = body.change(&GroupEntry::of(before, &reader))?;
+    let change = body.change(app.types.registry(), &GroupEntry::of(before, &reader))?;
     let changed = app.sharing.change_group(reader.person(), id, change, &condition);
     let group = GroupEntry::of(changed.await?, &reader);
     Ok(Json(OneGroup { group }))

@@ -72,6 +72,54 @@ async fn a_group_is_what_was_said_of_it_and_only_what_nobody_agreed_to_changes()
 }
 
 #[tokio::test]
+async fn what_members_agreed_to_may_be_sent_again_however_it_is_spelt() {
+    let owner = person();
+    let mut body = json!({
+        "title": "Cafe\u{301}", "svc_data_types": ["StepCount", "HeartRate", "StepCount"], "is_public": null,
+        "time_start": "2026-01-01T00:00:00+01:00", "time_end": "2026-06-01T00:00:00Z",
+    });
+    let path = format!("{GROUP}/{}", group(&owner, &body).await);
+    let made = owner.get(&path).await.must_be(200).json()["group"].clone();
+    assert_eq!(owner.put(&path, &body).await.must_be(200).json()["group"], made);
+    for (name, value) in [
+        ("time_end", json!("2026-06-01T00:00:00.000Z")),
+        ("time_end", json!("2026-06-01 02:00:00+0200")),
+        ("svc_data_types", json!(["HeartRate", "StepCount"])),
+        ("title", json!("Caf\u{e9}")),
+        ("is_public", json!(false)),
+        (
+            "created_at",
+            json!(made["created_at"].as_str().unwrap().replace('Z', "+00:00")),
+        ),
+        (
+            "group_id",
+            json!(made["group_id"].as_str().unwrap().to_uppercase()),
+        ),
+    ] {
+        body[name] = value;
+        assert_eq!(
+            owner.put(&path, &body).await.must_be(200).json()["group"],
+            made,
+            "{body}"
+        );
+    }
+    for (name, value) in [
+        ("time_end", json!("2026-06-01T00:00:00.001Z")),
+        ("time_end", json!("2026-06-01T00:00:00")),
+        ("time_end", json!(null)),
+        ("svc_data_types", json!(["HeartRate"])),
+        ("svc_data_types", json!(["HeartRate", "StepCount", "Nothing"])),
+        ("svc_data_types", json!(null)),
+        ("is_public", json!(true)),
+        ("created_at", json!("2026-06-01T00:00:00Z")),
+        ("group_id", json!(id(1))),
+    ] {
+        let faults = owner.put(&path, &json!({(name): value})).await.faults();
+        assert_eq!(faults, [format!("body.{name}")]);
+    }
+}
+
+#[tokio::test]
 async fn what_a_group_cannot_be_is_refused_with_its_place() {
     let owner = person();
     let own = owner.define("Event", &json!({"name": "Tea"})).await;

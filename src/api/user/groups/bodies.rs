@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::terms::changed_terms;
 use crate::api::problem::ApiError;
 use crate::api::user::datashares::{bound, sent, written};
 use crate::auth::tokens::Reader;
-use crate::model::faults::Fault;
-use crate::model::text::composed;
+use crate::model::registry::Registry;
 use crate::output::{ColumnKind, ListedColumn};
 use crate::people::sharing::groups::{Group, GroupChange, StoredGroup};
 use crate::people::sharing::members::Participant;
@@ -227,17 +227,9 @@ impl SentGroup {
 }
 
 impl SentGroupChange {
-    pub(super) fn change(self, before: &GroupEntry) -> Result<GroupChange, ApiError> {
+    pub(super) fn change(self, registry: &Registry, before: &GroupEntry) -> Result<GroupChange, ApiError> {
         let before = serde_json::to_value(before).map_err(ApiError::internal)?;
-        let fixed = |(name, value): (&String, &Value)| {
-            let known = before.get(name)?;
-            (!is_same(known, value)).then(|| {
-                let message = "members agreed to this; only description, images, view_description and \
-                               invitations change";
-                Fault::new(["body", name.as_str()], "value_error", message)
-            })
-        };
-        let faults: Vec<Fault> = self.others.iter().filter_map(fixed).collect();
+        let faults = changed_terms(registry, &before, &self.others);
         if !faults.is_empty() {
             return Err(ApiError::invalid_all(faults));
         }
@@ -248,13 +240,5 @@ impl SentGroupChange {
             view_description: self.view_description,
             invited: self.invited_svc_userids,
         })
-    }
-}
-
-/// Whether a member was sent with the value that the group has. A title is kept in its composed form.
-fn is_same(known: &Value, sent: &Value) -> bool {
-    match (known.as_str(), sent.as_str()) {
-        (Some(known), Some(sent)) => composed(known) == composed(sent),
-        _ => known == sent,
     }
 }
