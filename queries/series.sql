@@ -1,7 +1,8 @@
 -- Amounts on a grid: what falls into each window when several sources measured the same time.
 -- Rules: an interval has a uniform rate (1.3); in each part of time only the best source counts, with all of
--- its samples, those longer than seven days after all others (1.4a, 8.6); an instant counts unless a better
--- source covers it (1.4a); a window without a sample is null (1.3).
+-- its samples, those longer than seven days after all others (1.4a, 8.6); an instant counts where its source
+-- is the best of those that have an interval around it or an instant beside it (1.4a); a window without a
+-- sample is null (1.3).
 -- $start, $end, $width: microseconds; $windows: how many there are. A lesser rank is better; samples of one
 -- source may have several.
 WITH sample AS (
@@ -52,22 +53,25 @@ spread AS (
         unnest(range((from_time - $start) / $width, (to_time - 1 - $start) / $width + 1)) AS number
     FROM counting
 ),
+instant AS (
+    SELECT point.id, point.start_time, point.value,
+        min(CASE WHEN other.source = point.source THEN other.rank END) AS own_rank,
+        min(CASE WHEN other.source <> point.source THEN other.rank END) AS other_rank
+    FROM sample AS point
+    JOIN sample AS other ON other.is_long = 0 AND other.start_time <= point.start_time
+        AND (other.end_time > point.start_time
+            OR other.end_time = other.start_time AND other.start_time = point.start_time)
+    WHERE point.end_time = point.start_time
+    GROUP BY point.id, point.start_time, point.value
+),
 amount AS (
     SELECT number, rate * (least(to_time, $start + (number + 1) * $width)
         - greatest(from_time, $start + number * $width)) AS amount
     FROM spread
     UNION ALL
     SELECT (start_time - $start) / $width AS number, value AS amount
-    FROM sample AS instant
-    WHERE end_time = start_time
-      AND NOT EXISTS (
-          SELECT 1
-          FROM sample AS other
-          WHERE other.source <> instant.source AND other.is_long = 0 AND other.rank < instant.rank
-            AND other.start_time <= instant.start_time
-            AND (other.end_time > instant.start_time
-                OR other.end_time = other.start_time AND other.start_time = instant.start_time)
-      )
+    FROM instant
+    WHERE other_rank IS NULL OR own_rank < other_rank
 ),
 filled AS (
     SELECT number, sum(amount) AS value

@@ -223,41 +223,17 @@ impl Resolver {
         is_first
     }
 
-    /// Decides the instants at one moment: those count that no better source covers, by an interval or by an
-    /// instant.
+    /// Decides the instants at one moment: those count whose source is the best one there, by an interval or
+    /// by an instant.
     fn settle_instants(&mut self) {
         let Some(first) = self.waiting.first() else { return };
         let at = first.start;
-        let covering = self
-            .covers
-            .iter()
-            .filter(|cover| cover.end > at)
-            .map(|cover| cover.standing);
-        let present = covering.chain(self.waiting.iter().map(|instant| instant.standing));
-        // The best of all, and the best of any other source.
-        let mut best: Option<Standing> = None;
-        let mut second: Option<Standing> = None;
-        for standing in present {
-            match best {
-                None => best = Some(standing),
-                Some(leader) if standing.rank < leader.rank => {
-                    if leader.source != standing.source {
-                        second = best;
-                    }
-                    best = Some(standing);
-                }
-                Some(leader) if leader.source == standing.source => {}
-                Some(_) if second.is_none_or(|second| standing.rank < second.rank) => second = Some(standing),
-                Some(_) => {}
-            }
-        }
+        let covering = self.covers.iter().filter(|cover| cover.end > at);
+        let instants = self.waiting.iter().map(|instant| instant.standing);
+        let present = covering.map(|cover| cover.standing).chain(instants);
+        let best = present.min_by_key(|standing| standing.rank);
         for instant in self.waiting.drain(..) {
-            let rival = if best.is_some_and(|best| best.source == instant.standing.source) {
-                second
-            } else {
-                best
-            };
-            if rival.is_none_or(|rival| instant.standing.rank < rival.rank) {
+            if best.is_some_and(|best| best.source == instant.standing.source) {
                 self.instants.push(CountedInstant {
                     at,
                     value: instant.value,

@@ -75,13 +75,14 @@ impl Case {
     }
 
     fn instant_counts(&self, counting: Counting, instant: &Sample) -> bool {
-        let hides = |other: &Sample| {
+        let is_there = |other: &&Sample| {
             let covers =
                 other.start <= instant.start && instant.start < other.end && other.end - other.start <= LONG;
-            let beside = other.start == other.end && other.start == instant.start;
-            other.source != instant.source && self.rank(other) < self.rank(instant) && (covers || beside)
+            covers || other.start == other.end && other.start == instant.start
         };
-        counting == Counting::Everything || !self.samples.iter().any(hides)
+        let there = self.samples.iter().filter(is_there);
+        let best = there.min_by_key(|sample| self.rank(sample)).unwrap();
+        counting == Counting::Everything || best.source == instant.source
     }
 
     /// Amounts and counts per bin.

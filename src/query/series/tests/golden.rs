@@ -174,6 +174,23 @@ async fn rule_1_4a_a_source_never_suppresses_itself() {
 }
 
 #[tokio::test]
+async fn rule_1_4a_an_instant_counts_where_its_source_is_the_best() {
+    // The watch is better than what the other source measures, and not than what was typed in there.
+    let of_class = |class: i8, mut sample: Sample| {
+        sample.class = class;
+        sample
+    };
+    let typed = of_class(2, sample(0, "10:00:00", "10:12:00", 12.0));
+    let watch = of_class(3, sample(1, "10:00:00", "10:06:00", 60.0));
+    let measured = of_class(6, sample(0, "10:03:00", "10:03:00", 5.0));
+    let samples = [typed, watch, measured];
+    let found = values(BEST, &samples, "10:00:00", "10:12:00", 120).await;
+    assert_close(&found, &all(&[2.0, 7.0, 2.0, 2.0, 2.0, 2.0]), &"");
+    let found = values(BEST, &samples[1..], "10:00:00", "10:06:00", 120).await;
+    assert_close(&found, &all(&[20.0, 20.0, 20.0]), &"");
+}
+
+#[tokio::test]
 async fn rule_1_4e_the_persons_own_order_comes_first() {
     let both = [
         sample(0, "10:00:00", "10:10:00", 100.0),
