@@ -59,7 +59,8 @@ pub fn complete(document: &mut Document) {
     for operation in operations(document) {
         add(operation, &EVERYBODY);
         if operation.request_body.is_some() {
-            add(operation, &[StatusCode::REQUEST_TIMEOUT]);
+            // A body may come too slowly, or not all of it.
+            add(operation, &[StatusCode::REQUEST_TIMEOUT, StatusCode::BAD_REQUEST]);
         }
         if takes(operation, |name| NAMES_OF_TYPES.contains(&name)) {
             add(operation, &[StatusCode::NOT_FOUND]);
