@@ -52,8 +52,8 @@ const COMPARISON_FRESH_FOR: Duration = Duration::from_secs(20);
 pub enum AcceptError {
     #[error("the body has more than {0} bytes")]
     TooLarge(u64),
-    #[error("the body is damaged: {0}")]
-    Damaged(String),
+    #[error("the body cannot be decompressed: {0}")]
+    NotDecompressed(String),
     #[error("records are not valid")]
     Invalid(Vec<Fault>),
     #[error(transparent)]
@@ -348,7 +348,7 @@ impl Acceptance {
             }
             Err(BodyError::Receiver(Stop::Failed(error))) => Err(error.into()),
             Err(BodyError::TooLarge { limit }) => Err(AcceptError::TooLarge(limit)),
-            Err(BodyError::Damaged(reason)) => Err(AcceptError::Damaged(reason)),
+            Err(BodyError::NotDecompressed(reason)) => Err(AcceptError::NotDecompressed(reason)),
             Err(BodyError::LineTooLong { index, limit }) => {
                 let loc = [LocPart::from("body"), LocPart::Index(index)];
                 Err(AcceptError::Invalid(vec![Fault::new(

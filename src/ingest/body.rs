@@ -101,9 +101,9 @@ pub enum BodyError<E> {
     TooLarge { limit: u64 },
     #[error("line {index} has more than {limit} bytes")]
     LineTooLong { index: usize, limit: usize },
-    /// The bytes are not what `Content-Encoding` says.
-    #[error("the body is damaged: {0}")]
-    Damaged(String),
+    /// The bytes are not what `Content-Encoding` says, or take more memory than a body may.
+    #[error("the body cannot be decompressed: {0}")]
+    NotDecompressed(String),
     #[error("a record was refused")]
     Receiver(E),
 }
@@ -260,7 +260,7 @@ fn from_lines<E>(error: LinesError<E>) -> BodyError<E> {
 fn flatten<E>(error: DecompressError<BodyError<E>>) -> BodyError<E> {
     match error {
         DecompressError::TooLarge { limit } => BodyError::TooLarge { limit },
-        DecompressError::Damaged(what) => BodyError::Damaged(what),
+        DecompressError::NotDecompressed(what) => BodyError::NotDecompressed(what),
         DecompressError::Receiver(error) => error,
     }
 }

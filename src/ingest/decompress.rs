@@ -9,6 +9,8 @@ use std::io::{self, Write};
 
 use flate2::write::MultiGzDecoder;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
+use zstd::zstd_safe::get_error_name;
+use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
 
 use crate::model::excerpt;
 
@@ -56,8 +58,9 @@ pub enum DecompressError<E> {
     /// The body has more bytes than allowed once decompressed.
     #[error("the body has more than {limit} bytes after decompression")]
     TooLarge { limit: u64 },
-    #[error("the body is not what its content encoding says: {0}")]
-    Damaged(String),
+    /// It is not what its content encoding says, or takes more memory than a body may.
+    #[error("the body cannot be decompressed: {0}")]
+    NotDecompressed(String),
     /// The receiver's error; no further bytes are handed out.
     #[error("the receiver refused the bytes")]
     Receiver(E),
@@ -105,7 +108,7 @@ impl Beginning {
     fn damaged<E>(&self, error: &io::Error) -> DecompressError<E> {
         if self.is_other {
             let reason = "it is not a gzip stream; send content-encoding: gzip only with a body that is one";
-            return DecompressError::Damaged(reason.to_owned());
+            return DecompressError::NotDecompressed(reason.to_owned());
         }
         damaged(error)
     }
@@ -120,7 +123,7 @@ impl Beginning {
         } else {
             "it breaks off before its checksum, or does not match it; send all of it"
         };
-        DecompressError::Damaged(reason.to_owned())
+        DecompressError::NotDecompressed(reason.to_owned())
     }
 }
 
@@ -213,7 +216,7 @@ impl Decompressor {
                     let mut output = OutBuffer::around(buffer.as_mut_slice());
                     let hint = decoder
                         .run(&mut input, &mut output)
-                        .map_err(|error| damaged(&error))?;
+                        .map_err(|error| zstd_fault(&error))?;
                     let written = output.pos();
                     *frame_open = hint != 0;
                     hand_out(
@@ -249,14 +252,31 @@ impl Decompressor {
                     .map_err(|error| beginning.damaged_at_the_end(&error))?;
                 hand_out(&mut self.handed_out, self.limit, decoder.get_ref(), &mut each)
             }
-            Inner::Zstd { frame_open: true, .. } => Err(DecompressError::Damaged("it breaks off".to_owned())),
+            Inner::Zstd { frame_open: true, .. } => {
+                Err(DecompressError::NotDecompressed("it breaks off".to_owned()))
+            }
             Inner::Identity | Inner::Zstd { .. } => Ok(()),
         }
     }
 }
 
 fn damaged<E>(error: &io::Error) -> DecompressError<E> {
-    DecompressError::Damaged(error.to_string())
+    DecompressError::NotDecompressed(error.to_string())
+}
+
+/// The fault of a body that should be zstd. The library says only in its own terms that a window is too wide,
+/// which is no damage, and that something is no frame.
+fn zstd_fault<E>(error: &io::Error) -> DecompressError<E> {
+    let said = error.to_string();
+    let is = |code: ZSTD_ErrorCode| said == get_error_name(0_usize.wrapping_sub(code as usize));
+    let reason = if is(ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge) {
+        "a zstd frame needs a window of more than 8 MiB; compress at a level up to 19, or with --long=23"
+    } else if is(ZSTD_ErrorCode::ZSTD_error_prefix_unknown) {
+        "it holds something that is no zstd frame; send content-encoding: zstd only with such frames"
+    } else {
+        return DecompressError::NotDecompressed(said);
+    };
+    DecompressError::NotDecompressed(reason.to_owned())
 }
 
 fn hand_out<E>(
@@ -357,14 +377,14 @@ mod tests {
             for kept in [1, 8, body.len() / 2, body.len() - 1] {
                 let outcome = decompress(encoding, &body[..kept], 7, u64::MAX);
                 assert!(
-                    matches!(outcome, Err(DecompressError::Damaged(_))),
+                    matches!(outcome, Err(DecompressError::NotDecompressed(_))),
                     "{encoding:?} {kept} of {}: {outcome:?}",
                     body.len()
                 );
             }
             assert!(matches!(
                 decompress(encoding, b"{\"value\": 1}", 100, u64::MAX),
-                Err(DecompressError::Damaged(_))
+                Err(DecompressError::NotDecompressed(_))
             ));
         }
     }
@@ -387,12 +407,39 @@ mod tests {
             (&changed[..], "or does not match it"),
         ] {
             for chunk in [1, 7, 10_000] {
-                let Err(DecompressError::Damaged(reason)) =
+                let Err(DecompressError::NotDecompressed(reason)) =
                     decompress(ContentEncoding::Gzip, body, chunk, u64::MAX)
                 else {
                     panic!("{} bytes were taken", body.len());
                 };
                 assert!(reason.contains(told), "{}: {reason}", body.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_zstd_window_that_is_too_wide_and_what_is_no_zstd_frame_are_told_apart() {
+        let content = b"{\"value\": 1}\n".repeat(1000);
+        let of_window = |log: u32| {
+            // Its length is not announced, so the frame names the whole window.
+            let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+            encoder.window_log(log).unwrap();
+            encoder.write_all(&content).unwrap();
+            encoder.finish().unwrap()
+        };
+        let widest = of_window(ZSTD_WINDOW_LOG);
+        let too_wide = of_window(ZSTD_WINDOW_LOG + 1);
+        let followed = [widest.as_slice(), b"{}"].concat();
+        for chunk in [1, 7, 10_000] {
+            let read = |body: &[u8]| decompress(ContentEncoding::Zstd, body, chunk, u64::MAX);
+            assert_eq!(read(&widest).unwrap().0, content);
+            for (body, told) in [
+                (&too_wide[..], "a window of more than 8 MiB"),
+                (&content[..], "no zstd frame"),
+                (&followed[..], "no zstd frame"),
+            ] {
+                let reason = read(body).unwrap_err().to_string();
+                assert!(reason.contains(told), "{reason}");
             }
         }
     }

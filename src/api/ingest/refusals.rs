@@ -18,7 +18,7 @@ impl From<AcceptError> for ApiError {
     fn from(error: AcceptError) -> Self {
         match error {
             AcceptError::TooLarge(limit) => Self::too_large(usize::try_from(limit).unwrap_or(usize::MAX)),
-            AcceptError::Damaged(_) => invalid(["body"], error.to_string()),
+            AcceptError::NotDecompressed(_) => invalid(["body"], error.to_string()),
             AcceptError::Invalid(faults) => Self::invalid_all(faults),
             AcceptError::TooManySources(TooManySources { limit: most }) => {
                 let what = Limited::Sources;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::stream;
-use reqwest::Body;
+use reqwest::{Body, Method};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -98,7 +98,7 @@ async fn a_byte_order_mark_may_stand_before_any_json() {
         ),
     ] {
         let sent = |text: String| {
-            let call = person.call(reqwest::Method::POST, path);
+            let call = person.call(Method::POST, path);
             call.header("content-type", media_type).body(text)
         };
         // Only one is no part of the text.
@@ -168,6 +168,33 @@ async fn damaged_or_unknown_compression_is_refused_and_nothing_stored() {
         assert!(matches!(reply.status, 400 | 415 | 422), "{coding}: {reply}");
     }
     assert!(person.all_samples("HeartRate").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_zstd_window_that_is_too_wide_is_not_called_damage() {
+    let person = person();
+    let line = heart_rate(id(1), &at("10:00"), 60).to_string();
+    let send = |path: &str, body: &str, window_log: u32| {
+        let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+        encoder.window_log(window_log).unwrap();
+        encoder.write_all(body.as_bytes()).unwrap();
+        person
+            .call(Method::POST, path)
+            .header("content-type", "application/json")
+            .header("content-encoding", "zstd")
+            .body(encoder.finish().unwrap())
+    };
+    for (path, body) in [
+        ("/ingest/v1/record/HeartRate", line.as_str()),
+        ("/user/v1alpha1/tag", r#"{"name": "tea"}"#),
+    ] {
+        let refused = send(path, body, 24).await;
+        assert_eq!(refused.faults(), ["body"], "{refused}");
+        let message = refused.json()["detail"][0]["msg"].as_str().unwrap().to_owned();
+        assert!(message.contains("a window of more than 8 MiB"), "{message}");
+        assert!(!message.contains("damaged"), "{message}");
+        send(path, body, 23).await.must_be(201);
+    }
 }
 
 #[tokio::test]
