@@ -160,27 +160,43 @@ impl AnswerForm {
     }
 }
 
-/// The first compression that `Accept` names for the media type: `…; codecs="zstd, lz4"`.
+/// The compression that `Accept` names for the media type with the greatest weight, the first of equals:
+/// `…; codecs="zstd, lz4"; q=0.5`.
 fn undone(media_type: &str, headers: &HeaderMap) -> Option<BufferCompression> {
     let lines = headers.get_all(ACCEPT);
     let lines = lines.iter().filter_map(|line| line.to_str().ok());
+    let mut wanted: Option<(f64, BufferCompression)> = None;
     for range in lines.flat_map(|line| parts(line, ',')) {
-        let mut parameters = parts(range, ';');
-        if !parameters.next()?.eq_ignore_ascii_case(media_type) {
+        let named = parts(range, ';').next().unwrap_or_default();
+        if !named.eq_ignore_ascii_case(media_type) {
             continue;
         }
-        let codecs = parameters.find_map(|parameter| {
-            let (name, value) = parameter.split_once('=')?;
-            name.trim()
-                .eq_ignore_ascii_case("codecs")
-                .then(|| value.trim().trim_matches('"'))
-        });
         let known = |name: &str| name.trim().to_ascii_lowercase().parse().ok();
-        if let Some(found) = codecs.and_then(|codecs| codecs.split(',').find_map(known)) {
-            return Some(found);
+        let codec = parameter(range, "codecs").and_then(|codecs| codecs.split(',').find_map(known));
+        if let (Some(codec), Some(weight)) = (codec, weight(range))
+            && wanted.is_none_or(|(greatest, _)| weight > greatest)
+        {
+            wanted = Some((weight, codec));
         }
     }
-    None
+    wanted.map(|(_, codec)| codec)
+}
+
+/// How much a range of `Accept` is wanted; `None` if it is refused, or nobody can tell.
+fn weight(range: &str) -> Option<f64> {
+    let weight = parameter(range, "q").map_or(Some(1.0), |text| text.parse().ok())?;
+    (weight > 0.0 && weight <= 1.0).then_some(weight)
+}
+
+/// The value of a parameter of a range of `Accept`.
+fn parameter<'a>(range: &'a str, name: &str) -> Option<&'a str> {
+    parts(range, ';').skip(1).find_map(|parameter| {
+        let (found, value) = parameter.split_once('=')?;
+        found
+            .trim()
+            .eq_ignore_ascii_case(name)
+            .then(|| value.trim().trim_matches('"'))
+    })
 }
 
 /// The parts between separators that are not quoted.

@@ -68,6 +68,31 @@ fn arrow_is_compressed_inside_for_those_who_say_that_their_reader_undoes_it() {
             "application/vnd.apache.arrow.stream; codecs=zstd".to_owned(),
             BufferCompression::None,
         ),
+        // No weight is the greatest, none at all refuses, and what is no weight asks for nothing.
+        (format!("{FILE};codecs=\"lz4\";q=0"), BufferCompression::None),
+        (
+            format!("{FILE}; q=1, {FILE}; codecs=zstd; q=0.000"),
+            BufferCompression::None,
+        ),
+        (
+            format!("{FILE}; codecs=zstd; q=0, {FILE}; codecs=lz4; q=0.001"),
+            BufferCompression::Lz4,
+        ),
+        (
+            format!("{FILE}; codecs=zstd; q=0.1, {FILE}; codecs=lz4; q=1"),
+            BufferCompression::Lz4,
+        ),
+        (
+            format!("{FILE}; codecs=zstd; Q=0.9, {FILE}; codecs=lz4"),
+            BufferCompression::Lz4,
+        ),
+        (
+            format!("{FILE}; codecs=zstd; q=0.5, {FILE}; codecs=lz4; q=0.5"),
+            BufferCompression::Zstd,
+        ),
+        (format!("{FILE}; codecs=zstd; q=much"), BufferCompression::None),
+        (format!("{FILE}; codecs=zstd; q=2"), BufferCompression::None),
+        (format!("{FILE}; codecs=zstd; q=NaN"), BufferCompression::None),
     ] {
         assert_eq!(packed("output=arrow", &accept), compression, "{accept}");
     }
