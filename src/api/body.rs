@@ -36,7 +36,7 @@ pub fn broke_off(error: &axum::Error) -> ApiError {
     if is_stalled(error) {
         ApiError::too_slow()
     } else {
-        ApiError::bad_request("the body broke off before its announced length")
+        ApiError::bad_request("the body cannot be read to its end: it broke off, or its chunks are malformed")
     }
 }
 

@@ -109,6 +109,30 @@ async fn a_request_says_once_for_whom_it_is() {
 }
 
 #[tokio::test]
+async fn a_body_in_malformed_chunks_is_not_said_to_have_announced_its_length() {
+    let server = Almanac::start();
+    let person = server.person();
+    let mut stream = connect(&server).await;
+    let head = format!(
+        "POST /user/v1alpha1/tag HTTP/1.1\r\nHost: almanac\r\nAuthorization: Bearer {}\r\nContent-Type: \
+         application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+        person.token()
+    );
+    stream
+        .write_all(format!("{head}zz\r\n").as_bytes())
+        .await
+        .unwrap();
+    let answer = answer(&mut stream).await;
+    assert_eq!(answer.status(), "400", "{}", answer.head);
+    assert!(
+        answer.body.contains("its chunks are malformed"),
+        "{}",
+        answer.body
+    );
+    assert!(!answer.body.contains("announced"), "{}", answer.body);
+}
+
+#[tokio::test]
 async fn http_1_0_without_keep_alive_is_one_answer_and_the_end() {
     let server = Almanac::start();
     let person = server.person();
