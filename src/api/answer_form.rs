@@ -211,14 +211,7 @@ fn parts(text: &str, separator: char) -> impl Iterator<Item = &str> {
 
 /// `limit`: the most rows that are wanted.
 fn row_limit(params: &mut Params<'_>) -> Option<usize> {
-    let limit = params.integer("limit")?;
-    let rows = usize::try_from(limit).ok().filter(|rows| *rows > 0);
-    if rows.is_none() {
-        params.fault(
-            "limit",
-            "greater_than_equal",
-            "expected a whole number of at least 1",
-        );
-    }
-    rows
+    let limit = params.integer("limit", (1, i64::MAX))?;
+    // More rows than memory has addresses are all rows.
+    usize::try_from(limit).ok()
 }

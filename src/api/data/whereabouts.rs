@@ -10,7 +10,7 @@ use crate::api::app::Shared;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
-use crate::api::query_params::{Form, FromParams, Literal, Need, Params};
+use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::GrantAuthority;
 use crate::model::time::{Instant, MICROS_PER_SECOND, TimeRange};
 use crate::query::Prepared;
@@ -205,21 +205,7 @@ async fn visits_of(
 
 /// A parameter in whole seconds, as microseconds.
 fn seconds(params: &mut Params<'_>, name: &'static str, otherwise: i64, least: i64) -> Option<i64> {
-    let need = Need::Or(Literal::Whole(otherwise));
-    let given = match params.one(name, Form::Whole(least), need) {
-        None => Some(otherwise),
-        Some(text) => params.whole(name, &text, (least, i64::MAX / MICROS_PER_SECOND)),
-    }?;
-    let micros = given.checked_mul(MICROS_PER_SECOND).filter(|_| given >= least);
-    if micros.is_none() {
-        params.fault(
-            name,
-            "greater_than_equal",
-            format!(
-                "expected a number of seconds from {least} to {}",
-                i64::MAX / MICROS_PER_SECOND
-            ),
-        );
-    }
-    micros
+    let bounds = (least, i64::MAX / MICROS_PER_SECOND);
+    let given = params.integer_or(name, bounds, otherwise)?;
+    Some(given * MICROS_PER_SECOND)
 }

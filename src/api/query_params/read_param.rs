@@ -26,8 +26,8 @@ pub struct ReadParam {
 pub enum Form {
     Text,
     Flag,
-    /// A whole number of at least this.
-    Whole(i64),
+    /// A whole number between the two.
+    Whole(i64, i64),
     /// A number between the two.
     Number(f64, f64),
     Uuid,
@@ -55,7 +55,7 @@ pub enum Literal {
 
 impl Form {
     /// Any whole number.
-    pub const ANY_WHOLE: Self = Self::Whole(i64::MIN);
+    pub const ANY_WHOLE: Self = Self::Whole(i64::MIN, i64::MAX);
     /// Any finite number.
     pub const ANY_NUMBER: Self = Self::Number(f64::NEG_INFINITY, f64::INFINITY);
 
@@ -69,10 +69,11 @@ impl Form {
         match self {
             Self::Text => object.schema_type(Type::String),
             Self::Flag => object.schema_type(Type::Boolean),
-            Self::Whole(least) => object
+            Self::Whole(least, most) => object
                 .schema_type(Type::Integer)
                 .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
-                .minimum((least != i64::MIN).then_some(least)),
+                .minimum((least != i64::MIN).then_some(least))
+                .maximum((most != i64::MAX).then_some(most)),
             Self::Number(least, most) => object
                 .schema_type(Type::Number)
                 .format(Some(SchemaFormat::KnownFormat(KnownFormat::Double)))

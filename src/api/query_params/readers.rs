@@ -305,42 +305,43 @@ impl Params<'_> {
         }
     }
 
-    pub fn integer(&mut self, name: &'static str) -> Option<i64> {
-        let text = self.one(name, Form::ANY_WHOLE, Need::Optional)?;
-        self.whole(name, &text, (i64::MIN, i64::MAX))
+    /// A whole number of the range.
+    pub fn integer(&mut self, name: &'static str, (least, most): (i64, i64)) -> Option<i64> {
+        let text = self.one(name, Form::Whole(least, most), Need::Optional)?;
+        self.whole(name, &text, (least, most))
     }
 
-    pub fn integer_or(&mut self, name: &'static str, otherwise: i64) -> Option<i64> {
-        match self.one(name, Form::ANY_WHOLE, Need::Or(Literal::Whole(otherwise))) {
-            Some(text) => self.whole(name, &text, (i64::MIN, i64::MAX)),
+    /// A whole number of the range; `otherwise` takes the place of a missing one.
+    pub fn integer_or(
+        &mut self,
+        name: &'static str,
+        (least, most): (i64, i64),
+        otherwise: i64,
+    ) -> Option<i64> {
+        let need = Need::Or(Literal::Whole(otherwise));
+        match self.one(name, Form::Whole(least, most), need) {
+            Some(text) => self.whole(name, &text, (least, most)),
             None => Some(otherwise),
         }
     }
 
-    /// A whole number, with or without a sign. The caller checks that it is in the range.
-    pub fn whole(&mut self, name: &'static str, text: &str, (least, most): (i64, i64)) -> Option<i64> {
+    /// A whole number of the range, with or without a sign.
+    fn whole(&mut self, name: &'static str, text: &str, (least, most): (i64, i64)) -> Option<i64> {
         let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-        match text.parse() {
-            Ok(number) => Some(number),
-            Err(_) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                let number = beginning(text);
-                let message = if number.starts_with('-') {
-                    format!("{number} is too small; the least is {least}")
-                } else {
-                    format!("{number} is too large; the most is {most}")
-                };
-                self.fault(name, "int_parsing_size", message);
-                None
-            }
-            Err(_) => {
-                self.fault(
-                    name,
-                    "int_parsing",
-                    format!("{:?} is not a whole number", beginning(text)),
-                );
-                None
-            }
-        }
+        let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let shown = beginning(text);
+        let too_small = || format!("{shown} is too small; the least is {least}");
+        let too_large = || format!("{shown} is too large; the most is {most}");
+        let (kind, message) = match text.parse::<i64>() {
+            Ok(number) if number < least => ("greater_than_equal", too_small()),
+            Ok(number) if number > most => ("less_than_equal", too_large()),
+            Ok(number) => return Some(number),
+            Err(_) if !is_whole => ("int_parsing", format!("{shown:?} is not a whole number")),
+            Err(_) if text.starts_with('-') => ("int_parsing_size", too_small()),
+            Err(_) => ("int_parsing_size", too_large()),
+        };
+        self.fault(name, kind, message);
+        None
     }
 
     /// A finite number.

@@ -161,11 +161,12 @@ fn numbers_and_ids_are_checked() {
     let mut params = Params::parse(
         "a=60&b=0.5&c=inf&d=1.5&e=0191f000-0000-7000-8000-000000000001&f=x&g=99999999999999999999",
     );
-    assert_eq!(params.integer("a"), Some(60));
+    let any = (i64::MIN, i64::MAX);
+    assert_eq!(params.integer("a", any), Some(60));
     assert_eq!(params.number("b"), Some(0.5));
-    assert_eq!((params.number("c"), params.integer("d")), (None, None));
+    assert_eq!((params.number("c"), params.integer("d", any)), (None, None));
     assert!(params.uuid("e").is_some() && params.uuid("f").is_none());
-    assert_eq!(params.integer("g"), None);
+    assert_eq!(params.integer("g", any), None);
     let kinds: Vec<&str> = names(params).into_iter().map(|(_, kind)| kind).collect();
     assert_eq!(
         kinds,
@@ -338,6 +339,50 @@ fn two_names_of_one_parameter_must_agree() {
 }
 
 #[test]
+fn a_whole_number_out_of_bounds_is_told_which_bound_it_breaks() {
+    let too_small = |least: &str| format!("is too small; the least is {least}");
+    let too_large = |most: &str| format!("is too large; the most is {most}");
+    for (sent, taken, fault) in [
+        ("1", Some(1), None),
+        ("%2B1000", Some(1000), None),
+        ("0", None, Some(("greater_than_equal", too_small("1")))),
+        ("-5", None, Some(("greater_than_equal", too_small("1")))),
+        ("1001", None, Some(("less_than_equal", too_large("1000")))),
+        (
+            "99999999999999999999",
+            None,
+            Some(("int_parsing_size", too_large("1000"))),
+        ),
+        (
+            "-99999999999999999999",
+            None,
+            Some(("int_parsing_size", too_small("1"))),
+        ),
+        (
+            "-",
+            None,
+            Some(("int_parsing", "is not a whole number".to_owned())),
+        ),
+    ] {
+        let query = format!("limit={sent}");
+        for otherwise in [None, Some(100)] {
+            let mut params = Params::parse(&query);
+            let read = match otherwise {
+                Some(otherwise) => params.integer_or("limit", (1, 1000), otherwise),
+                None => params.integer("limit", (1, 1000)),
+            };
+            assert_eq!(read, taken, "{sent}");
+            let faults = params.into_faults();
+            assert_eq!(faults.len(), usize::from(fault.is_some()), "{sent}");
+            for (found, (kind, message)) in faults.iter().zip(&fault) {
+                assert_eq!(found.kind, *kind, "{sent}");
+                assert!(found.message.ends_with(message.as_str()), "{sent}: {found:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_fault_is_told_by_the_name_that_was_sent() {
     let mut params = Params::parse("start=never&end_time=2024-01-02&time_zone=Mars");
     let _faulty = (params.range(), params.zone("tz"));
@@ -356,7 +401,8 @@ fn what_a_reader_asks_for_is_what_is_described() {
     impl FromParams for Query {
         fn from_params(params: &mut Params<'_>) -> Option<Self> {
             let (range, zone) = (params.range(), params.zone("tz"));
-            let (look_back, _derive) = (params.integer_or("look_back", 60), params.flag_or("derive", true));
+            let look_back = params.integer_or("look_back", (0, 3600), 60);
+            let _derive = params.flag_or("derive", true);
             let _stages = params.bracketed("stages", Form::ANY_WHOLE, Need::Optional);
             range?;
             zone?;
@@ -395,7 +441,9 @@ fn what_a_reader_asks_for_is_what_is_described() {
     assert_eq!(shown[3]["x-aliases"], serde_json::json!(["time_zone"]));
     assert_eq!(
         shown[4]["schema"],
-        serde_json::json!({"type": "integer", "format": "int64", "default": 60})
+        serde_json::json!({
+            "type": "integer", "format": "int64", "default": 60, "minimum": 0, "maximum": 3600,
+        })
     );
     assert_eq!(shown[5]["schema"]["default"], true);
     assert_eq!(shown[6]["schema"]["items"]["type"], "integer");

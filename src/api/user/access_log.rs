@@ -20,7 +20,7 @@ use crate::output::{ColumnKind, ListedColumn};
 /// Entries of a page by default.
 const PAGE: i64 = 100;
 /// The most entries of a page.
-const LARGEST_PAGE: usize = 1_000;
+const LARGEST_PAGE: i64 = 1_000;
 
 /// Which page.
 #[derive(Debug)]
@@ -32,21 +32,12 @@ pub struct LogQuery {
 
 impl FromParams for LogQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (before, limit) = (params.uuid("before"), params.integer_or("limit", PAGE));
+        let before = params.uuid("before");
+        let limit = params.integer_or("limit", (1, LARGEST_PAGE), PAGE);
         let form = ListingForm::read(params);
-        let limit = usize::try_from(limit?)
-            .ok()
-            .filter(|limit| (1..=LARGEST_PAGE).contains(limit));
-        if limit.is_none() {
-            params.fault(
-                "limit",
-                "value_error",
-                format!("expected a number from 1 to {LARGEST_PAGE}"),
-            );
-        }
         Some(Self {
             before,
-            limit: limit?,
+            limit: usize::try_from(limit?).ok()?,
             form: form?,
         })
     }

@@ -379,6 +379,59 @@ async fn an_unknown_parameter_is_ignored_even_if_it_is_no_text() {
 }
 
 #[tokio::test]
+async fn the_bounds_of_whole_numbers_are_those_that_openapi_lists() {
+    let (person, operations) = (person(), interface().await);
+    for operation in &operations {
+        for parameter in operation.parameters.iter().filter(|one| one["in"] == "query") {
+            let schema = &parameter["schema"];
+            let is_bounded = schema["type"] != "integer" || schema["minimum"].is_i64();
+            assert!(is_bounded, "{}: {parameter}", operation.path);
+        }
+    }
+    for (path, name, most) in [
+        ("/data/v0/{svc_userid}/platform_workouts", "limit", None),
+        ("/user/v1alpha1/access_log", "limit", Some(1_000)),
+        (
+            "/data/v0/{svc_userid}/location_at_time",
+            "window_size",
+            Some(9_223_372_036_854),
+        ),
+        (
+            "/data/v0/{svc_userid}/location_time_series",
+            "sample_rate",
+            Some(9_223_372_036_854),
+        ),
+        (
+            "/data/v0/{svc_userid}/location_time_series",
+            "look_back",
+            Some(9_223_372_036_854),
+        ),
+    ] {
+        let mut found = operations.iter().filter(|operation| operation.path == path);
+        let operation = found.next().unwrap();
+        let mut found = operation.parameters.iter().filter(|one| one["name"] == name);
+        let schema = &found.next().unwrap()["schema"];
+        assert_eq!(schema["maximum"].as_i64(), most, "{path} {name}");
+        for (number, kind) in [
+            (
+                schema["minimum"].as_i64().map(|least| least - 1),
+                "greater_than_equal",
+            ),
+            (most.map(|most| most + 1), "less_than_equal"),
+        ] {
+            let Some(number) = number else { continue };
+            let reply = operation.call(&person).with(name, &number.to_string()).await;
+            // What is missing has faults of its own.
+            let faults = reply.must_be(422).json()["detail"].as_array().unwrap().clone();
+            let mut here = faults
+                .iter()
+                .filter(|fault| fault["loc"] == json!(["query", name]));
+            assert_eq!(here.next().unwrap()["type"], kind, "{path} {name}: {faults:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_whole_number_that_is_too_large_is_not_called_something_else() {
     let person = person();
     let at_time = format!("/data/v0/{}/location_at_time", person.id);

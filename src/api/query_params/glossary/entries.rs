@@ -374,7 +374,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "limit",
         aliases: &[],
-        description: "At most so many rows; of a listing at most so many entries, and never more than 1000",
+        description: "At most so many rows, or entries of a listing",
         absent: "all rows",
         example: Whole(100),
     },
