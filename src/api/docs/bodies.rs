@@ -15,6 +15,7 @@ use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 use crate::model::registry::{MetricKind, RecordClass, Scale};
+use crate::model::units::UnitSystem;
 use crate::people::annotations::AnnotationRoot;
 use crate::people::annotations::display::ScaleAnnotationSpec;
 use crate::people::annotations::measurement::MeasurementConfiguration;
@@ -200,9 +201,8 @@ pub struct PreferencesDocument {
     source_order: Option<HashMap<String, Vec<Uuid>>>,
     #[schema(example = "Europe/Berlin")]
     timezone: Option<String>,
-    /// The units in which values are shown: catalogue, metric or us.
-    #[schema(example = "metric")]
-    units: Option<String>,
+    /// The units in which values are shown.
+    units: Option<UnitSystem>,
 }
 
 /// The person's goals, which insights use.

@@ -2,10 +2,13 @@
 
 use std::str::FromStr;
 
+use utoipa::ToSchema;
+
 use crate::model::excerpt::beginning;
 
 /// The units in which values are returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ToSchema)]
+#[schema(rename_all = "lowercase")]
 pub enum UnitSystem {
     /// As they are stored.
     Catalogue,

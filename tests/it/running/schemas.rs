@@ -396,6 +396,20 @@ async fn the_preferences_that_are_documented_are_those_that_there_are() {
     assert_eq!(faults(&document, schema, &preferred), [""; 0]);
     let reply = person.post(path, &preferred).await.must_be(200);
     must_fit(&document, &format!("post {path}"), &reply);
+    for units in [
+        json!("catalogue"),
+        json!("metric"),
+        json!("us"),
+        Value::Null,
+        json!("Metric"),
+        json!("imperial"),
+        json!(1),
+    ] {
+        let preferred = json!({"units": units});
+        let reply = person.post(path, &preferred).await;
+        let is_documented = faults(&document, schema, &preferred).is_empty();
+        assert_eq!(is_documented, reply.status == 200, "{preferred}: {reply}");
+    }
 }
 
 #[tokio::test]
