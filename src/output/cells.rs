@@ -154,7 +154,6 @@ impl Cells {
             }
             data_type => plain(data_type).ok_or_else(|| EncodeError::Unsupported {
                 column: field.name().clone(),
-                data_type: data_type.clone(),
             })?,
         };
         Ok(Self { nulls: None, values })

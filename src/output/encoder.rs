@@ -1,6 +1,5 @@
 //! The interface that every form implements.
 
-use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use parquet::errors::ParquetError;
@@ -15,8 +14,11 @@ pub(super) const LARGEST_ROW: usize = 64 << 20;
 /// Why an answer could not be written.
 #[derive(Debug, Error)]
 pub enum EncodeError {
-    #[error("column '{column}' has the type {data_type}, which has no text form")]
-    Unsupported { column: String, data_type: DataType },
+    #[error(
+        "column '{column}' holds values without a text form, such as maps; choose arrow, arrowraw or parquet, \
+         or select its parts, of a map map_keys and map_values"
+    )]
+    Unsupported { column: String },
     #[error(
         "column '{column}' holds intervals, which Parquet cannot; cast it to a text or choose another output"
     )]

@@ -195,4 +195,46 @@ async fn the_column_that_a_form_cannot_hold_is_named() {
     query(&person, "SELECT INTERVAL '1 day' AS span")
         .await
         .must_be(200);
+    for (output, is_text) in [
+        ("ndjson", true),
+        ("jstable", true),
+        ("jscolumns", true),
+        ("csv", true),
+        ("quotecsv", true),
+        ("arrow", false),
+        ("arrowraw", false),
+        ("parquet", false),
+    ] {
+        let asked = json!({"query": "SELECT 1 AS x, MAP {'a': 1} AS pairs", "output": output});
+        let reply = person.post(super::SQL, &asked).await;
+        if !is_text {
+            reply.must_be(200);
+            continue;
+        }
+        assert_eq!(reply.faults(), ["body.query"], "{output}: {reply}");
+        let message = reply.json()["detail"][0]["msg"].as_str().unwrap().to_owned();
+        assert!(message.starts_with("column 'pairs' holds"), "{message}");
+        assert!(message.contains("choose arrow, arrowraw or parquet"), "{message}");
+    }
+    assert_eq!(
+        rows(
+            &person,
+            "SELECT map_keys(MAP {'a': 1}) AS k, map_values(MAP {'a': 1}) AS v"
+        )
+        .await,
+        [json!({"k": ["a"], "v": [1]})]
+    );
+}
+
+#[tokio::test]
+async fn a_decimal_keeps_its_digits_as_text() {
+    let person = person();
+    assert_eq!(
+        rows(
+            &person,
+            "SELECT 1.10::decimal(10, 3) AS one, [2.5::decimal(10, 2)] AS more"
+        )
+        .await,
+        [json!({"one": "1.100", "more": ["2.50"]})]
+    );
 }
