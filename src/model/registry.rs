@@ -13,6 +13,7 @@ mod data_type;
 mod definition;
 mod entry;
 mod error;
+mod json_list;
 mod layout;
 mod memory;
 mod own;
@@ -38,6 +39,7 @@ pub use data_type::{
 pub use definition::{Base, Definition, Scale};
 pub use entry::{CatalogEntry, ListEntry, RecordSpec};
 pub use error::RegistryError;
+pub use json_list::{JsonList, members_of};
 pub use layout::{LayoutError, dictionary_text, is_json_text, json_text, timestamp};
 pub use schema::RecordSchema;
 

@@ -150,12 +150,12 @@ fn object_choice(property: &Value) -> Option<Kind<'_>> {
 }
 
 /// A schema that admits one JSON type, apart from null.
-struct Kind<'a> {
-    name: &'a str,
-    schema: &'a Value,
+pub(super) struct Kind<'a> {
+    pub(super) name: &'a str,
+    pub(super) schema: &'a Value,
 }
 
-fn kind_of(property: &Value) -> Option<Kind<'_>> {
+pub(super) fn kind_of(property: &Value) -> Option<Kind<'_>> {
     if let Some(kind) = property.get("type") {
         let names: Vec<&str> = match kind {
             Value::String(name) => vec![name],

@@ -305,3 +305,166 @@ async fn rule_5_4_whole_numbers_are_compared_exactly() {
         assert_eq!(texts(&rows, "id"), expected, "{label}");
     }
 }
+
+/// The numbers in `ids` as the ids of records.
+fn ids(numbers: &[u32]) -> Vec<String> {
+    numbers.iter().map(|n| id(*n).to_string()).collect()
+}
+
+const VERSION: &str = "source_properties.operatingSystemVersion";
+
+#[tokio::test]
+async fn rule_5_4_a_version_is_found_by_the_numbers_that_are_shown() {
+    let person = person();
+    let versions = [
+        json!([17, 5]),
+        json!("Version 17.5 (Build 21F90)"),
+        json!("beta"),
+        json!(null),
+        json!([16, 17]),
+    ];
+    let samples: Vec<_> = (0..)
+        .zip(versions)
+        .map(|(n, version)| {
+            json!({"uuid": id(n), "start_date": crate::harness::instant(n), "value": 60,
+                "source_properties": {"name": "Watch", "operatingSystemVersion": version}})
+        })
+        .collect();
+    person.records("HeartRate", &samples).await;
+    let filtered = |conditions: &[&str]| {
+        let heart_rates = person.read("metric", "HeartRate");
+        conditions.iter().fold(heart_rates, |call, condition| {
+            call.with("filter", &format!("{VERSION}{condition}"))
+        })
+    };
+    for (conditions, expected) in [
+        (&[":17"][..], &[0, 1, 4][..]),
+        (&["=17.0"], &[0, 1, 4]),
+        (&[":5"], &[0, 1]),
+        (&[":17.5"], &[]),
+        (&["!=17"], &[2, 3]),
+        (&["!=5"], &[2, 3, 4]),
+        (&[":null"], &[2, 3]),
+        (&["!=null"], &[0, 1, 4]),
+        (&[":16", ":5"], &[0, 1, 4]),
+        (&[":16", ":5", "!=16"], &[0, 1]),
+    ] {
+        let rows = filtered(conditions).await.must_be(200).rows();
+        assert_eq!(texts(&rows, "uuid"), ids(expected), "{conditions:?}");
+    }
+    for wrong in [":\"Version 17.5 (Build 21F90)\"", ":[17,5]", ">9", "~17"] {
+        assert_eq!(filtered(&[wrong]).await.faults(), ["query.filter"], "{wrong}");
+    }
+    for (label, expected) in [
+        ("=\"17\"", &[0, 1, 4][..]),
+        ("!=\"17\"", &[2, 3]),
+        ("=\"\"", &[2, 3]),
+    ] {
+        let selector = format!("{{__name__=\"HeartRate\",\"{VERSION}\"{label}}}[100y]");
+        let call = person.get("/data/v1/records").with("q", &selector);
+        let rows = call.with("output", "jstable").await.must_be(200).rows();
+        assert_eq!(texts(&rows, "uuid"), ids(expected), "{selector}");
+    }
+    let sql = "SELECT count(*) AS n FROM heart_rate \
+               WHERE array_has(source_properties['operatingSystemVersion'], 17)";
+    let counted = person.post("/data/v1/sql", &json!({"query": sql})).await;
+    assert_eq!(counted.must_be(200).rows()[0]["n"], 3);
+    let grouped = person
+        .read("metric", "HeartRate/agg/day")
+        .with("function", "avg")
+        .with("group", VERSION);
+    assert_eq!(grouped.await.faults(), ["query.group"]);
+}
+
+#[tokio::test]
+async fn rule_5_4_in_a_list_of_several_kinds_what_is_no_structure_is_found() {
+    let person = person();
+    let lists = [
+        json!(["Ada", {"name": "Ben"}]),
+        json!(["Ada's mother"]),
+        json!([]),
+        json!(null),
+        json!([{"name": "Ada"}]),
+    ];
+    for (n, people) in (0..).zip(lists) {
+        let record = json!({"id": id(n), "recorded_at": crate::harness::instant(n), "people": people});
+        person.record("PeopleAnnotation", &record).await.upload();
+    }
+    let filtered = |filters: &[&str]| {
+        let met = person.read("event", "PeopleAnnotation");
+        filters
+            .iter()
+            .fold(met, |call, filter| call.with("filter", filter))
+    };
+    for (filters, expected) in [
+        (&["people:Ada"][..], &[0][..]),
+        (&["people:\"Ada\""], &[0]),
+        (&["people:Ben"], &[]),
+        (&["people:Ada", "people:Ada's mother"], &[0, 1]),
+        (&["people!=Ada"], &[1, 2, 3, 4]),
+        (&["people:null"], &[3]),
+        (&["people!=null"], &[0, 1, 2, 4]),
+    ] {
+        let rows = filtered(filters).await.must_be(200).rows();
+        assert_eq!(texts(&rows, "id"), ids(expected), "{filters:?}");
+    }
+    for wrong in ["people>Ada", "people~Ada"] {
+        assert_eq!(filtered(&[wrong]).await.faults(), ["query.filter"], "{wrong}");
+    }
+    for (label, expected) in [
+        ("people=\"Ada\"", &[0][..]),
+        ("people=~\"Ada.*\"", &[0, 1]),
+        ("people!=\"Ada\"", &[1, 2, 3, 4]),
+        ("people=\"\"", &[2, 3]),
+        ("people!=\"\"", &[0, 1, 4]),
+    ] {
+        let selector = format!("PeopleAnnotation{{{label}}}[100y]");
+        let call = person.get("/data/v1/records").with("q", &selector);
+        let rows = call.with("output", "jstable").await.must_be(200).rows();
+        assert_eq!(texts(&rows, "id"), ids(expected), "{selector}");
+    }
+    let grouped = person
+        .read("event", "PeopleAnnotation/agg/day")
+        .with("group", "people");
+    assert_eq!(grouped.await.faults(), ["query.group"]);
+}
+
+/// They are kept as JSON text where a schema leaves their members open, and are structures all the same.
+#[tokio::test]
+async fn a_list_of_structures_is_compared_with_nothing_but_null_however_it_is_kept() {
+    let person = person();
+    let objects = json!({"type": "array", "items": {"type": "object"}});
+    let schema = json!({"properties": {"steps": objects, "within": {"type": "object", "properties": {
+        "steps": objects, "mixed": {"type": "array"},
+    }}}});
+    let own = person
+        .define(
+            "Event",
+            &json!({"name": "Recipe", "record_spec": {"schema": schema}}),
+        )
+        .await;
+    let record = json!({
+        "id": id(0), "start_time": crate::harness::instant(0), "steps": [{"n": 1}],
+        "within": {"steps": [{"n": 2}], "mixed": ["a", 2, true, {"n": 3}]},
+    });
+    person.record(&own, &record).await.upload();
+    let filtered = |filter: &str| person.read("event", &own).with("filter", filter);
+    for wrong in ["steps:x", "steps!=x", "within.steps:x", "within.mixed~a"] {
+        assert_eq!(filtered(wrong).await.faults(), ["query.filter"], "{wrong}");
+    }
+    for (filter, found) in [
+        ("steps:null", 0),
+        ("steps!=null", 1),
+        ("within.steps!=null", 1),
+        ("within.mixed:a", 1),
+        ("within.mixed:2", 1),
+        ("within.mixed:true", 1),
+        ("within.mixed:n", 0),
+    ] {
+        assert_eq!(
+            filtered(filter).await.must_be(200).rows().len(),
+            found,
+            "{filter}"
+        );
+    }
+}
