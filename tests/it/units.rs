@@ -177,17 +177,46 @@ async fn what_would_be_wrong_in_other_units_is_refused() {
             "query.filter",
         ),
         (
+            person
+                .read("metric", "Weight")
+                .with("units", "metric")
+                .with("filter", "unit:kg"),
+            "query.filter",
+        ),
+        (
+            person
+                .read("metric", "Weight/agg/day")
+                .with("units", "metric")
+                .with("function", "max")
+                .with("filter", "unit:lb"),
+            "query.filter",
+        ),
+        (
+            person
+                .get("/data/v1/records")
+                .with("units", "metric")
+                .with("q", "Weight{unit=\"lb\"}[100y]"),
+            "query.q",
+        ),
+        (
             samples(&person, "Weight").with("units", "imperial"),
             "query.units",
         ),
     ] {
         assert_eq!(call.await.faults(), [place]);
     }
-    let kept = person
-        .read("metric", "Weight")
-        .with("units", "catalogue")
-        .with("filter", "value>100");
-    assert_eq!(kept.await.must_be(200).rows().len(), 1);
+    // What stays as it is can be compared in any units.
+    for (units, filter) in [
+        ("catalogue", "value>100"),
+        ("catalogue", "unit:lb"),
+        ("us", "unit:lb"),
+    ] {
+        let kept = person
+            .read("metric", "Weight")
+            .with("units", units)
+            .with("filter", filter);
+        assert_eq!(kept.await.must_be(200).rows().len(), 1, "{units} {filter}");
+    }
     let sum = person
         .read("metric", "DistanceTraveledOnFoot/agg/day")
         .with("units", "metric")
@@ -217,12 +246,14 @@ async fn who_prefers_units_is_told_them_and_a_question_that_names_some_gets_thos
         near(number(&told[0], "weight"), 80.0) && told[0]["unit"] == "kg",
         "{told:?}"
     );
-    let filtered = person.read("metric", "Weight").with("filter", "value>100");
-    assert_eq!(
-        filtered.await.must_be(200).rows()[0]["unit"],
-        "lb",
-        "as it is kept, and named so"
-    );
+    for filter in ["value>100", "unit:lb"] {
+        let filtered = person.read("metric", "Weight").with("filter", filter);
+        assert_eq!(
+            filtered.await.must_be(200).rows()[0]["unit"],
+            "lb",
+            "{filter}: as it is kept, and named so"
+        );
+    }
     person
         .post("/user/v1alpha1/preferences", &json!({"units": null}))
         .await

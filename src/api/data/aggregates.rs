@@ -37,7 +37,7 @@ use super::names::meant;
 use super::partitions::{partitions_of, readable};
 use super::read_request::ReadRequest;
 use super::records::Selection;
-use super::units::{RequestedUnits, UnitHindrance, compares_values};
+use super::units::{RequestedUnits, UnitHindrance, compares_measures};
 
 /// How many periods an answer over all participants of a group leaves out because too few participants have
 /// records in them.
@@ -343,7 +343,7 @@ fn hindrance(
     if moves_zero && sums {
         return Some(("function", UnitHindrance::Sums));
     }
-    compares_values(&query.selection.which.conditions, "filter")
+    compares_measures(&query.selection.which.conditions, "filter")
 }
 
 /// What is asked, whoever it is about.

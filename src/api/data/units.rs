@@ -20,6 +20,8 @@ use crate::query::units::{DisplayUnit, UnitRole};
 pub(super) enum UnitHindrance {
     /// A filter compares values.
     FilteredValues,
+    /// A filter compares the unit.
+    FilteredUnit,
     /// Records are grouped by their values.
     GroupedValues,
     /// Values are summed up, and the zeros of the two units differ.
@@ -33,6 +35,7 @@ impl UnitHindrance {
     fn message(self, kept: &str, shown: &str) -> String {
         let why = match self {
             Self::FilteredValues => format!("a filter compares values as they are kept, in {kept}"),
+            Self::FilteredUnit => format!("a filter compares the unit in which values are kept, {kept}"),
             Self::GroupedValues => format!("groups by value are of values as they are kept, in {kept}"),
             Self::Sums => {
                 format!("a sum cannot be converted to {shown}, because the zeros of the two units differ")
@@ -86,7 +89,7 @@ impl RequestedUnits {
             return Ok(None);
         }
         self.display_unit(app, reader, &resolved.data_type, |_| {
-            compares_values(conditions, parameter)
+            compares_measures(conditions, parameter)
         })
         .await
     }
@@ -147,16 +150,19 @@ fn in_display_unit(
     Ok(prepared.in_unit(unit, &[(VALUE, UnitRole::Values)], UNIT)?)
 }
 
-/// Whether a condition compares values.
-pub(super) fn compares_values(
+/// Whether a condition compares values or their unit.
+pub(super) fn compares_measures(
     conditions: &[Condition],
     parameter: &'static str,
 ) -> Option<(&'static str, UnitHindrance)> {
-    let is_value = |condition: &Condition| condition.field == VALUE;
-    conditions
+    let hindrance = conditions
         .iter()
-        .any(is_value)
-        .then_some((parameter, UnitHindrance::FilteredValues))
+        .find_map(|condition| match condition.field.as_str() {
+            VALUE => Some(UnitHindrance::FilteredValues),
+            UNIT => Some(UnitHindrance::FilteredUnit),
+            _ => None,
+        })?;
+    Some((parameter, hindrance))
 }
 
 /// What a column of a series holds of the metric, if anything.
