@@ -5,6 +5,7 @@ use std::fmt;
 
 use chrono::DateTime;
 use croner::Cron;
+use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -16,6 +17,17 @@ use crate::model::zone::{UnknownZone, Zone};
 
 /// The most characters of a pattern; a longer one could express nothing more.
 const LONGEST_PATTERN: usize = 256;
+
+/// The fields of the longest pattern, in their order.
+static FIELDS: [&str; 7] = [
+    "second",
+    "minute",
+    "hour",
+    "day of the month",
+    "month",
+    "day of the week",
+    "year",
+];
 
 /// When something is due.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -120,7 +132,30 @@ impl TryFrom<String> for CronPattern {
 
 fn parsed(text: &str) -> Result<Cron, ScheduleError> {
     let parser = CronParser::builder().seconds(Seconds::Optional).build();
-    parser.parse(text).map_err(|error| unusable(&error))
+    let refused = |error: CronError| wrong_field(parser, text).unwrap_or_else(|| unusable(&error));
+    parser.parse(text).map_err(refused)
+}
+
+/// Which field of a refused pattern is wrong. The parser says only what is wrong, and whoever forgets that
+/// six fields begin with the second looks for it in another one.
+fn wrong_field(parser: CronParser, text: &str) -> Option<ScheduleError> {
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    let names = match fields.len() {
+        5 => FIELDS.get(1..6),
+        6 => FIELDS.get(..6),
+        7 => FIELDS.get(..),
+        _ => None,
+    }?;
+    fields.iter().zip(names).find_map(|(field, name)| {
+        let alone = FIELDS.map(|other| if other == *name { *field } else { "*" });
+        let reason = match parser.parse(&alone.join(" ")).err()? {
+            CronError::ComponentError(reason) => reason,
+            CronError::IllegalCharacters(_) => "there are no such characters in it".to_owned(),
+            other => other.to_string(),
+        };
+        let reason = reason.trim_end_matches('.');
+        Some(unusable(&format!("`{field}` is no {name}: {reason}")))
+    })
 }
 
 fn unusable(reason: &dyn fmt::Display) -> ScheduleError {
@@ -207,6 +242,30 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_field_that_is_wrong_is_named() {
+        for (cron, expected) in [
+            ("0 0 1 1 * 2020", "`2020` is no day of the week: "),
+            ("0 0 9 1 13 * 2030", "`13` is no month: "),
+            ("61 * * * *", "`61` is no minute: "),
+            ("61 0 * * * *", "`61` is no second: "),
+            ("0 24 * * MON", "`24` is no hour: "),
+            ("0 9 32 feb *", "`32` is no day of the month: "),
+            (
+                "0 9 * * x",
+                "`x` is no day of the week: there are no such characters in it",
+            ),
+            ("0 0 9 1 1 * 99999", "`99999` is no year: "),
+        ] {
+            let error = parsed(cron).map(drop).unwrap_err().to_string();
+            let expected = format!("the pattern cannot be used: {expected}");
+            assert!(error.starts_with(&expected), "{cron}: {error}");
+            assert!(!error.contains("Component"), "{cron}: {error}");
+        }
+        let short = parsed("* * *").map(drop).unwrap_err().to_string();
+        assert!(short.contains("between 5 and 7 fields"), "{short}");
+    }
 
     #[test]
     fn a_pattern_with_a_year_is_over_once_its_last_time_is() {
