@@ -97,6 +97,11 @@ async fn members_of_structures_are_read_alone_from_objects_and_from_what_is_not_
         .await
         .must_be(200);
     assert_eq!(filtered.rows()[59], json!({"source_properties.version": "10.5"}));
+    for (number, rows) in [("5", 60), ("7", 0)] {
+        let filter = format!("source_properties.operatingSystemVersion:{number}");
+        let filtered = person.read("metric", "HeartRate").with("filter", &filter);
+        assert_eq!(filtered.await.must_be(200).rows().len(), rows, "{filter}");
+    }
     let unknown = ask().with("columns", "source_properties.nam").await;
     assert!(unknown.text().contains("did you mean name?"), "{unknown}");
 }
