@@ -353,22 +353,41 @@ impl RecordDecoder {
         if !self.context.leave.natural_ids || row.undated {
             return None;
         }
-        let source = self.sources.get(row.source.number)?;
-        let source_id = row.source.source_id.as_deref();
-        let mut cells = row.cells.iter();
-        let said = cells.find(|(column, _)| self.compiled.plan.source_id == Some(*column));
-        let stored = match said {
-            Some((_, Cell::Text(said))) => Some(said.as_ref()),
-            _ => source_id,
+        let key = self.sources.get(row.source.number)?.key.as_str();
+        let in_sources = row.source.source_id.as_deref();
+        let source_id = self.source_id_of(row);
+        let is_defined = source_id
+            .as_deref()
+            .is_some_and(|id| self.definition_in(id).is_some());
+        // Sent to the type of its definition, a record without other sources would come from that.
+        let definition = source_id.as_deref().filter(|_| is_defined);
+        let source = match definition {
+            Some(definition) if key.is_empty() => Cow::Borrowed(definition),
+            _ => self.definition_in(key).map_or(Cow::Borrowed(key), Cow::Owned),
         };
         let known = SourceAndTime {
-            source: &source.key,
-            source_id,
-            is_defined: stored.is_some_and(|stored| self.context.definition_of(stored).is_some()),
+            source: &source,
+            in_sources: in_sources.or(definition),
+            source_id: source_id.as_deref(),
+            is_defined,
             start: row.start,
             end: row.end,
         };
-        Some(natural_id(&self.compiled, known, json))
+        Some(natural_id(&self.compiled, known, json, &|source: &str| {
+            self.definition_in(source)
+        }))
+    }
+
+    /// What the row of a record will have as its `source_id`, if its type has that.
+    fn source_id_of<'r>(&self, row: &'r Row<'_>) -> Option<Cow<'r, str>> {
+        let column = self.compiled.plan.source_id?;
+        let said = row.cells.iter().find(|(given, _)| *given == column);
+        let stored: &str = match said {
+            Some((_, Cell::Text(said))) => said.as_ref(),
+            _ => row.source.source_id.as_deref()?,
+        };
+        let definition = self.definition_in(stored);
+        Some(definition.map_or(Cow::Borrowed(stored), Cow::Owned))
     }
 
     /// Appends the row of the record `json`.
@@ -416,12 +435,16 @@ impl RecordDecoder {
     /// Gives the definition that a record names itself the one spelling by which its records are found.
     fn spell_definition(&self, said: &mut Cell<'_>) {
         let Cell::Text(source) = said else { return };
-        if self.column_of_definition().is_none() {
-            return;
+        if let Some(definition) = self.definition_in(source) {
+            *said = Cell::Text(definition.into());
         }
-        if let Some(definition) = self.context.definition_of(source) {
-            *said = Cell::Text(self.context.source_of(definition).into());
-        }
+    }
+
+    /// The definition that a source of a record names, in its one spelling.
+    fn definition_in(&self, source: &str) -> Option<String> {
+        self.column_of_definition()?;
+        let definition = self.context.definition_of(source)?;
+        Some(self.context.source_of(definition))
     }
 
     /// Removes the fields that a record repeats from its definition: answers show the current definition, and

@@ -1,9 +1,10 @@
 //! Derives ids for records that come without one, where the sender asks for it: from what identifies a
 //! record, so that the same record has the same id however often it is sent.
 //!
-//! A sample of a metric is identified by its type, source, start and end; another value for these is a
-//! correction. Log entries, stages, codes and everything that is not a metric may occur several times at one
-//! moment, so they are identified by their whole content, spelt as it is stored. Pure; knows plans and JSON.
+//! A sample of a metric is identified by its type, source, start and end, and by its `source_id` where its
+//! type has one; another value for these is a correction. Log entries, stages, codes and everything that is
+//! not a metric may occur several times at one moment, so they are identified by their whole content, spelt
+//! as it is stored. Pure; knows plans and JSON.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,10 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x6a1f_7d0e_93c4_5b2a_8e57_20d9_b41c_f30
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SourceAndTime<'k> {
     pub source: &'k str,
-    /// The definition that its sources name, or their first one.
+    /// The definition that its sources name, or their first one. Of a record without sources the definition
+    /// to which it belongs.
+    pub in_sources: Option<&'k str>,
+    /// What is stored as its `source_id`, if its type has that.
     pub source_id: Option<&'k str>,
     /// Whether it belongs to a definition, which then says what its records repeat of it.
     pub is_defined: bool,
@@ -36,8 +40,16 @@ pub(super) struct SourceAndTime<'k> {
     pub end: Instant,
 }
 
+/// Returns the definition that a source names, in its one spelling.
+type DefinitionIn<'d> = &'d dyn Fn(&str) -> Option<String>;
+
 /// The id of the valid record `json`.
-pub(super) fn natural_id(compiled: &CompiledType, known: SourceAndTime<'_>, json: &[u8]) -> RecordId {
+pub(super) fn natural_id(
+    compiled: &CompiledType,
+    known: SourceAndTime<'_>,
+    json: &[u8],
+    definition_in: DefinitionIn<'_>,
+) -> RecordId {
     let mut identity = Vec::with_capacity(128);
     for text in [compiled.data_type.id.as_str(), known.source] {
         append(&mut identity, text.as_bytes());
@@ -46,7 +58,12 @@ pub(super) fn natural_id(compiled: &CompiledType, known: SourceAndTime<'_>, json
         identity.extend_from_slice(&moment.micros().to_le_bytes());
     }
     if !is_known_by_its_time(&compiled.data_type) {
-        append_content(&mut identity, compiled, known, json);
+        for (name, value) in content(compiled, known, json, definition_in) {
+            append(&mut identity, name.as_bytes());
+            append_value(&mut identity, &value);
+        }
+    } else if let Some(source_id) = known.source_id.filter(|id| *id != known.source) {
+        append(&mut identity, source_id.as_bytes());
     }
     RecordId(Uuid::new_v5(&NAMESPACE, &identity))
 }
@@ -65,17 +82,14 @@ fn append(identity: &mut Vec<u8>, bytes: &[u8]) {
     identity.extend_from_slice(bytes);
 }
 
-/// Appends all content of a record except its id and time, in one spelling.
-fn append_content(identity: &mut Vec<u8>, compiled: &CompiledType, known: SourceAndTime<'_>, json: &[u8]) {
-    for (name, value) in content(compiled, known, json) {
-        append(identity, name.as_bytes());
-        append_value(identity, &value);
-    }
-}
-
-/// The content of a record by the names of its fields, spelt as it is stored: what makes no difference there
-/// makes none here.
-fn content(compiled: &CompiledType, known: SourceAndTime<'_>, json: &[u8]) -> BTreeMap<String, Value> {
+/// The content of a record except its id and time, by the names of its fields, spelt as it is stored: what
+/// makes no difference there makes none here.
+fn content(
+    compiled: &CompiledType,
+    known: SourceAndTime<'_>,
+    json: &[u8],
+    definition_in: DefinitionIn<'_>,
+) -> BTreeMap<String, Value> {
     let plan = &compiled.plan;
     let mut content = BTreeMap::new();
     let mut extras = Map::new();
@@ -98,6 +112,7 @@ fn content(compiled: &CompiledType, known: SourceAndTime<'_>, json: &[u8]) -> BT
     }
     spread(extras, &mut content, plan);
     content.retain(|_, value| !value.is_null());
+    spell_sources(&mut content, plan, known, definition_in);
     leave_out_definition(&mut content, plan, known);
     leave_out_own_unit(&mut content, compiled);
     undo_conversion(&mut content, compiled);
@@ -129,26 +144,52 @@ fn spread(extras: Map<String, Value>, content: &mut BTreeMap<String, Value>, pla
     }
 }
 
+/// Puts the definitions among the sources in their one spelling. The definition of a record without sources
+/// is put where it would be if the record were sent to its type.
+fn spell_sources(
+    content: &mut BTreeMap<String, Value>,
+    plan: &FieldPlan,
+    known: SourceAndTime<'_>,
+    definition_in: DefinitionIn<'_>,
+) {
+    let [_, _, column] = plan.source_columns;
+    let Some(name) = column.and_then(|column| name_of(plan, column)) else {
+        return;
+    };
+    let named = content.get_mut(name).and_then(Value::as_array_mut);
+    if let Some(named) = named.filter(|named| !named.is_empty()) {
+        for source in named {
+            if let Some(definition) = source.as_str().and_then(definition_in) {
+                *source = Value::String(definition);
+            }
+        }
+    } else if let Some(definition) = known.source_id.filter(|_| known.is_defined) {
+        content.insert(name.to_owned(), Value::from(vec![definition]));
+    }
+}
+
 /// Leaves out what a record repeats of its definition, and the definition itself where it is taken from the
 /// sources: rows that are read have all of it.
 fn leave_out_definition(content: &mut BTreeMap<String, Value>, plan: &FieldPlan, known: SourceAndTime<'_>) {
-    let name_of = |column: usize| {
-        let mut fields = plan.fields.iter();
-        fields
-            .find(|field| field.role == Role::Column(column))
-            .map(|field| &field.name)
-    };
     if known.is_defined {
-        for name in plan.of_definition.into_iter().flatten().filter_map(name_of) {
+        let of_definition = plan.of_definition.into_iter().flatten();
+        for name in of_definition.filter_map(|column| name_of(plan, column)) {
             content.remove(name);
         }
     }
-    if let Some(name) = plan.source_id.and_then(name_of)
-        && known.source_id.is_some()
-        && content.get(name).and_then(Value::as_str) == known.source_id
-    {
+    if let Some(name) = plan.source_id.and_then(|column| name_of(plan, column)) {
         content.remove(name);
+        if let Some(source_id) = known.source_id.filter(|_| known.source_id != known.in_sources) {
+            content.insert(name.to_owned(), Value::from(source_id));
+        }
     }
+}
+
+/// The name of the field that is kept in a column.
+fn name_of(plan: &FieldPlan, column: usize) -> Option<&str> {
+    let mut fields = plan.fields.iter();
+    let kept = fields.find(|field| field.role == Role::Column(column));
+    kept.map(|field| field.name.as_str())
 }
 
 /// Leaves out a unit that is not stored: the value is what it would be without it.

@@ -7,6 +7,7 @@ mod asked;
 mod bad_input;
 mod belonging;
 mod deleting;
+mod of_definitions;
 mod outdated;
 mod own_extras;
 mod rules;
