@@ -49,6 +49,7 @@ mod misread;
 pub mod named_sources;
 mod naming;
 mod natural;
+mod original;
 mod origins;
 pub mod pieces_by_id;
 pub mod pressure;

@@ -16,11 +16,13 @@ use super::compile::CompiledType;
 use super::extras::{NOT_PRESENT, ORIGINAL_UNIT, ORIGINAL_VALUE};
 use super::field_plan::{FieldPlan, KnownField, Role, western};
 use super::json;
+use super::original::Original;
 use crate::model::columns::EXTRAS;
 use crate::model::floats::EXACT_BELOW;
 use crate::model::ids::RecordId;
 use crate::model::registry::{Canonical, DataType, MergePolicy, is_json_text, respelt};
 use crate::model::time::{Instant, parse_instant};
+use crate::model::units::Conversion;
 
 /// Never to be changed: stored records have ids made with it.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6a1f_7d0e_93c4_5b2a_8e57_20d9_b41c_f306);
@@ -115,6 +117,7 @@ fn content(
     spell_sources(&mut content, plan, known, definition_in);
     leave_out_definition(&mut content, plan, known);
     leave_out_own_unit(&mut content, compiled);
+    convert_as_its_original(&mut content, compiled);
     undo_conversion(&mut content, compiled);
     content
 }
@@ -194,66 +197,94 @@ fn name_of(plan: &FieldPlan, column: usize) -> Option<&str> {
 
 /// Leaves out a unit that is not stored: the value is what it would be without it.
 fn leave_out_own_unit(content: &mut BTreeMap<String, Value>, compiled: &CompiledType) {
-    let plan = &compiled.plan;
-    let known = |field: Option<usize>| plan.fields.get(field?);
-    let Some(unit) = known(plan.unit).filter(|unit| unit.role == Role::Unit) else {
+    let Some([unit, value]) = names_of_unit_and_value(&compiled.plan) else {
         return;
     };
-    let (Some(sent), Some(traits)) = (
-        content.get(&unit.name).and_then(Value::as_str),
-        &compiled.data_type.metric,
+    let value = content.get(value).and_then(Value::as_f64);
+    let sent = content.get(unit).and_then(Value::as_str);
+    let conversion = sent.and_then(|sent| conversion(compiled, sent));
+    if let (Some(value), Some(conversion)) = (value, conversion)
+        && !conversion.leaves_original(value, conversion.apply(value))
+    {
+        content.remove(unit);
+    }
+}
+
+/// Puts a value that came in another unit than its original into the type's unit, as the original says it:
+/// somebody read the row so.
+fn convert_as_its_original(content: &mut BTreeMap<String, Value>, compiled: &CompiledType) {
+    let Some([unit, value]) = names_of_unit_and_value(&compiled.plan) else {
+        return;
+    };
+    let (Some(original), Some(read), Some(read_in)) = (
+        original_in(content),
+        content.get(value).and_then(Value::as_f64),
+        content.get(unit).and_then(Value::as_str),
     ) else {
         return;
     };
-    let value = known(plan.value).and_then(|value| content.get(&value.name)?.as_f64());
-    let conversion = compiled
-        .units()
-        .conversion(sent, traits, compiled.data_type.id.as_str());
-    if let (Some(value), Ok(conversion)) = (value, conversion)
-        && !conversion.leaves_original(value, conversion.apply(value))
-    {
-        content.remove(&unit.name);
+    let stored = conversion(compiled, read_in)
+        .and_then(|conversion| original.in_own_unit(compiled, conversion.apply(read), conversion));
+    if let Some(stored) = stored {
+        content.insert(value.to_owned(), Value::from(stored));
+        content.remove(unit);
     }
 }
 
 /// Puts a value that was converted back into the unit that it was sent in: rows that are read have both, and
 /// are the same as what was sent.
 fn undo_conversion(content: &mut BTreeMap<String, Value>, compiled: &CompiledType) {
-    let plan = &compiled.plan;
-    let known = |field: Option<usize>| plan.fields.get(field?);
-    let (Some(unit), Some(value), Some(traits)) = (
-        known(plan.unit).filter(|unit| unit.role == Role::Unit),
-        known(plan.value),
-        &compiled.data_type.metric,
-    ) else {
+    let Some([unit, value]) = names_of_unit_and_value(&compiled.plan) else {
         return;
     };
-    let number = |name: &str| content.get(name).and_then(Value::as_f64);
-    let (Some(original), Some(stored), Some(sent)) = (
-        number(ORIGINAL_VALUE),
-        number(&value.name),
-        content.get(ORIGINAL_UNIT).and_then(Value::as_str),
-    ) else {
+    let (
+        Some(Original {
+            value: original,
+            unit: sent,
+        }),
+        Some(stored),
+    ) = (original_in(content), content.get(value).and_then(Value::as_f64))
+    else {
         return;
     };
-    let conversion = compiled
-        .units()
-        .conversion(sent, traits, compiled.data_type.id.as_str());
-    let comes_from_it = conversion.is_ok_and(|conversion| {
+    let comes_from_it = conversion(compiled, &sent).is_some_and(|conversion| {
         let converted = conversion.apply(original);
         conversion.leaves_original(original, converted) && converted.to_bits() == stored.to_bits()
     });
-    if !comes_from_it || content.contains_key(&unit.name) {
+    if !comes_from_it || content.contains_key(unit) {
         return;
     }
-    if compiled.units().is_absent(sent, original) {
+    if compiled.units().is_absent(&sent, original) {
         content.remove(NOT_PRESENT);
     }
-    for (original, name) in [(ORIGINAL_VALUE, &value.name), (ORIGINAL_UNIT, &unit.name)] {
+    for (original, name) in [(ORIGINAL_VALUE, value), (ORIGINAL_UNIT, unit)] {
         if let Some(as_sent) = content.remove(original) {
-            content.insert(name.clone(), as_sent);
+            content.insert(name.to_owned(), as_sent);
         }
     }
+}
+
+/// The names of the fields of a unit that is not stored, and of the value.
+fn names_of_unit_and_value(plan: &FieldPlan) -> Option<[&str; 2]> {
+    let unit = plan.fields.get(plan.unit?)?;
+    let value = plan.fields.get(plan.value?)?;
+    (unit.role == Role::Unit).then_some([unit.name.as_str(), value.name.as_str()])
+}
+
+/// What was kept of a value when its unit was converted.
+fn original_in(content: &BTreeMap<String, Value>) -> Option<Original> {
+    Some(Original {
+        value: content.get(ORIGINAL_VALUE)?.as_f64()?,
+        unit: content.get(ORIGINAL_UNIT)?.as_str()?.to_owned(),
+    })
+}
+
+fn conversion(compiled: &CompiledType, unit: &str) -> Option<Conversion> {
+    let traits = compiled.data_type.metric.as_ref()?;
+    let found = compiled
+        .units()
+        .conversion(unit, traits, compiled.data_type.id.as_str());
+    found.ok()
 }
 
 /// The value of one field, as its column keeps it.

@@ -19,7 +19,7 @@ use conversion::{MOST_CODES, Measure, between, linear};
 use table::{AmbiguousPercent, CodeList, Substance, Systems, Table, UNITS, Unit};
 use terms::{BadDefinition, Ratio, Terms};
 
-pub use conversion::{Conversion, scaled};
+pub use conversion::{Conversion, is_same_quantity, scaled};
 pub use system::{UnitSystem, UnknownSystem};
 
 /// By how much of itself the molar mass that is sent may differ from that of the substance.

@@ -266,6 +266,23 @@ async fn who_prefers_units_is_told_them_and_a_question_that_names_some_gets_thos
 }
 
 #[tokio::test]
+async fn rows_read_in_other_units_are_written_back_as_they_were_sent() {
+    let person = measured().await;
+    for (metric, unchanged) in [("Weight", 1), ("BodyTemperature", 2)] {
+        let kept = samples(&person, metric).await.must_be(200).rows();
+        let shown = samples(&person, metric).with("units", "metric");
+        let mut shown = shown.await.must_be(200).rows();
+        assert_ne!(shown[0]["unit"], kept[0]["unit"]);
+        let again = person.lines(metric, &shown).await;
+        assert_eq!(again.counts(), [0, 0, unchanged, 0]);
+        assert_eq!(samples(&person, metric).await.must_be(200).rows(), kept);
+        shown[0]["value"] = json!(41);
+        let faults = person.record(metric, &shown[0]).await.faults();
+        assert_eq!(faults, ["body.extras"]);
+    }
+}
+
+#[tokio::test]
 async fn frames_say_the_unit_of_each_column() {
     let person = measured().await;
     let unit = |field: &Arc<Field>| field.metadata().get("unit").cloned();

@@ -2,13 +2,14 @@
 //! a column cannot hold is kept in extras.
 
 use arrow::datatypes::{DataType as ColumnType, Field};
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::reading::Reading;
 use crate::ingest::cells::{self, Filled, Misfit};
 use crate::ingest::columns::Cell;
 use crate::ingest::extras::NOT_PRESENT;
 use crate::ingest::field_plan::Role;
+use crate::ingest::original::{Original, SaidOriginal};
 use crate::model::columns::EXTRAS;
 use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
@@ -74,11 +75,12 @@ impl<'a> Reading<'_, 'a> {
             return;
         };
         let Some(value) = number.as_f64() else { return };
+        let raw = given.raw;
         let converted = conversion.apply(value);
         if !conversion.leaves_original(value, converted) {
             return;
         }
-        let Some(number) = Number::from_f64(converted) else {
+        if !converted.is_finite() {
             let unit = beginning(sent);
             let message = if matches!(conversion, Conversion::Codes(_)) {
                 format!("{value} is not a code of {unit}")
@@ -91,20 +93,43 @@ impl<'a> Reading<'_, 'a> {
             };
             let loc = self.field_loc(value_field);
             return self.faults.push(Fault::new(loc, "unit", message));
-        };
-        self.converted = Some(converted);
+        }
         if self.compiled.units().is_absent(sent, value) {
             // The type has no code for the absent value.
             self.extras.add(NOT_PRESENT, "true");
         }
-        if !self.extras.add_original(given.raw, sent) {
-            let message = "original_value and original_unit are set when a unit is converted; leave them \
-                           out, or send the type's unit"
-                .to_owned();
-            self.fault([EXTRAS], "duplicate", message);
-        }
+        let converted = match SaidOriginal::among(self.extras.members()) {
+            SaidOriginal::Nothing => {
+                self.extras.add_original(raw, sent);
+                converted
+            }
+            SaidOriginal::All(original) => {
+                let value = original.in_own_unit(self.compiled, converted, conversion);
+                let Some(value) = value else {
+                    return self.fault_other_original(&original, raw, sent);
+                };
+                value
+            }
+            SaidOriginal::Part => {
+                let message = "original_value and original_unit are set when a unit is converted; leave \
+                               them out, or send the type's unit";
+                return self.fault([EXTRAS], "duplicate", message);
+            }
+        };
+        self.converted = Some(converted);
         let name = name.to_owned();
-        self.document.insert(name, Value::Number(number));
+        self.document.insert(name, Value::from(converted));
+    }
+
+    /// An original that says another quantity than the value `raw`, which came with another unit, `sent`.
+    fn fault_other_original(&mut self, original: &Original, raw: &str, sent: &str) {
+        let Original { value, unit } = original;
+        let (raw, sent, unit) = (beginning(raw), beginning(sent), beginning(unit));
+        let message = format!(
+            "original_value and original_unit are another quantity, {value} {unit}, than {raw} {sent}; leave \
+             them out where a value is new"
+        );
+        self.fault([EXTRAS], "duplicate", message);
     }
 
     pub(super) fn cells(&mut self) -> (Vec<Cell<'a>>, Vec<Repeatable<'a>>) {

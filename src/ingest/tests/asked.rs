@@ -271,6 +271,26 @@ fn a_row_that_was_read_is_the_record_that_was_sent() {
 }
 
 #[test]
+fn a_row_that_was_read_in_another_unit_is_the_record_that_was_sent() {
+    let drink = |rest: &str| format!(r#"{{"start_date":"2024-05-01T10:00:00Z",{rest}}}"#);
+    let sent = drink(r#""value":1,"unit":"g""#);
+    for read in [
+        r#""value":0.001,"unit":"kg""#,
+        r#""value":1.0000000000000002,"unit":"g""#,
+        r#""value":1000"#,
+    ] {
+        let original = r#""extras":{"original_value":1,"original_unit":"g"}"#;
+        let read = drink(&format!("{read},{original}"));
+        let rows = table(&asking(
+            "DietaryCaffeineConsumed",
+            NATURAL,
+            &[&sent, &read, &sent, &read],
+        ));
+        assert!(rows.iter().all(|row| *row == rows[0]), "{read}: {rows:?}");
+    }
+}
+
+#[test]
 fn an_id_that_was_sent_stays_and_what_has_no_time_is_new_each_time() {
     let id = "0191f000-0000-7000-8000-000000000001";
     let line = format!(r#"{{"id":"{id}","start_date":"2024-05-01T10:00:00Z","value":72}}"#);

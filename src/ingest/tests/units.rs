@@ -113,6 +113,67 @@ fn rule_8_7_an_original_that_was_sent_is_not_overwritten() {
 }
 
 #[test]
+fn rule_8_7_a_row_read_in_another_unit_is_what_was_sent() {
+    let line = |value: &str, unit: &str, rest: &str| {
+        let id = "0191f000-0000-7000-8000-000000000001";
+        let time = "2024-05-01T10:00:00Z";
+        format!(r#"{{"id":"{id}","start_date":"{time}","value":{value},"unit":"{unit}"{rest}}}"#)
+    };
+    let severity = "HKCategoryValueSeverity";
+    for (name, sent, unit, read, read_in) in [
+        ("Weight", "80", "kg", "79.99999999999999", "kg"),
+        ("Weight", "80", "kg", "80.0", "kg"),
+        ("Weight", "80", "kg", "2821.9169559664326", "oz"),
+        // Near zero degrees Fahrenheit, where what is left of the distance between two zeros is all there is.
+        (
+            "BodyTemperature",
+            "-17.7777777777778",
+            "degC",
+            "-17.77777777777779",
+            "degC",
+        ),
+        (
+            "BodyTemperature",
+            "255.3722222222222",
+            "K",
+            "-17.77777777777778",
+            "degC",
+        ),
+        ("SymptomAcne", "1", severity, "1", severity),
+    ] {
+        let absent = if unit == severity {
+            r#""not_present":true,"#
+        } else {
+            ""
+        };
+        let original = format!(r#","extras":{{{absent}"original_value":{sent},"original_unit":"{unit}"}}"#);
+        let (sent, read) = (line(sent, unit, ""), line(read, read_in, &original));
+        let expected = table(&rows(name, &[&sent, &sent]));
+        assert_eq!(table(&rows(name, &[&read, &read])), expected, "{read}");
+    }
+    for (value, original) in [
+        ("81", r#""original_value":80,"original_unit":"kg""#),
+        ("80", r#""original_value":80,"original_unit":"st""#),
+        (
+            "0.000000000001",
+            r#""original_value":0.000000000002,"original_unit":"kg""#,
+        ),
+        ("80", r#""original_value":80,"original_unit":"blobs""#),
+        ("80", r#""original_value":80,"original_unit":"degC""#),
+        ("80", r#""original_value":80"#),
+        ("80", r#""original_value":"80","original_unit":"kg""#),
+    ] {
+        let original = format!(r#","extras":{{{original}}}"#);
+        refused(
+            "Weight",
+            &line(value, "kg", &original),
+            "body.7.extras",
+            "duplicate",
+        );
+    }
+}
+
+#[test]
 fn rule_8_7_bounds_hold_for_the_converted_value() {
     // The least temperature is given in the type's unit, and so is the least number of steps.
     refused("StepCount", &line("-5", "steps"), "body.7.value", "minimum");

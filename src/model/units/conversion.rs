@@ -37,6 +37,18 @@ pub fn scaled(value: f64, times: f64, over: f64, plus: f64) -> f64 {
     }
 }
 
+/// By how much of itself a quantity may differ from another in which it was sent, and from which it was
+/// converted: each conversion rounds.
+const SAME_QUANTITY: f64 = 1e-9;
+
+/// Whether two values in one unit are the same quantity, each converted from some unit. `between_zeros`: how
+/// far the zeros of these units lie from that of the one. A value near zero is rounded as that distance is.
+#[must_use]
+pub fn is_same_quantity(one: f64, other: f64, between_zeros: f64) -> bool {
+    let most = one.abs().max(other.abs()).max(between_zeros);
+    most.is_finite() && (one - other).abs() <= SAME_QUANTITY * most
+}
+
 impl Conversion {
     #[must_use]
     pub fn apply(self, value: f64) -> f64 {
@@ -48,6 +60,15 @@ impl Conversion {
             }
             Self::Codes(_) => f64::NAN,
             Self::Same | Self::FractionUpTo { .. } => value,
+        }
+    }
+
+    /// What is added to a scaled value: where the zero of the unit lies that is converted from.
+    #[must_use]
+    pub const fn offset(self) -> f64 {
+        match self {
+            Self::Linear { plus, .. } => plus,
+            Self::Same | Self::FractionUpTo { .. } | Self::Codes(_) => 0.0,
         }
     }
 
