@@ -2,9 +2,11 @@
 //!
 //! After a crash SQLite reads the log up to the first frame that is not as it was written, takes that for a
 //! write that the crash cut off, and silently drops what follows. But a write that is cut off is the last
-//! one. Where complete transactions, and more after them, follow such a frame, it was not a crash:
-//! acknowledged changes are there, and going on would lose them. Knows frames and checksums; knows nothing of
-//! what is in them.
+//! one. Where a transaction that is not as it was written has ended, and more was written after its end, it
+//! was not a crash: acknowledged changes are there, and going on would lose them. Knows frames and checksums;
+//! knows nothing of what is in them.
+
+mod frame;
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -13,12 +15,15 @@ use std::time::Duration;
 
 use crate::catalog::errors::CatalogError;
 
+use frame::{FRAME_HEADER, Frame, Sum, marked, word};
+
 /// The suffix of the log's name, after the name of the file.
 const SUFFIX: &str = "-wal";
 /// The suffix of the name of a log that was set aside.
 const SET_ASIDE: &str = "-wal.damaged";
 const HEADER: usize = 32;
-const FRAME_HEADER: usize = 24;
+/// What a disk writes whole or not at all.
+const SECTOR: u64 = 512;
 /// How logs begin; the last bit gives the byte order of the checksums.
 const MAGIC: u32 = 0x377f_0682;
 /// How often to look: a log may be written while it is read here, and then looks damaged only for a moment.
@@ -126,10 +131,22 @@ fn read_header(log: &Path) -> io::Result<Option<[u8; HEADER]>> {
     }
 }
 
+/// A checksum that the next frame may continue.
+#[derive(Clone, Copy)]
+struct Link {
+    sum: Sum,
+    /// Whether a transaction ended with it. Its end was on disk before anything that follows was written.
+    ends: bool,
+}
+
 /// Reads a log with this header from its beginning. The checksum of each frame continues that of the frame
 /// before; frames that an undone write left behind the end do not.
+///
+/// Damage is told from a write that broke off by one thing alone: a frame of this round continues the end of
+/// a transaction, and something before it is not as it was written. That end may itself be what is damaged:
+/// see [`links_of`].
 fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<Option<Damage>> {
-    let (magic, page) = (word(header, 0), word(header, 8) as usize);
+    let page = word(header, 8) as usize;
     if !page.is_power_of_two() || !(512..=65_536).contains(&page) {
         // Not even the length of a frame is known.
         return Ok(Some(Damage {
@@ -137,34 +154,100 @@ fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<Option<Damag
             transactions: 0,
         }));
     }
-    let stored = Sum(word(header, 24), word(header, 28));
-    let header_is_sound = magic & !1 == MAGIC && Sum::default().and(&header[..24], magic) == stored;
-    let (mut is_sound, mut before) = (header_is_sound, stored);
-    let mut sound = if is_sound { HEADER as u64 } else { 0 };
-    let (mut transactions, mut behind_one, mut goes_on) = (0, false, false);
+    let (magic, stored) = (written_magic(header), Sum::read(header, 24));
+    let summed = Sum::default().and(&header[..24], magic);
+    let header_is_sound = word(header, 0) == magic && magic & !1 == MAGIC && summed == stored;
+    let mut is_sound = header_is_sound;
+    let mut at = HEADER as u64;
+    let (mut sound, mut size) = (if is_sound { at } else { 0 }, 0);
+    let (mut transactions, mut goes_on) = (0, false);
+    let mut links = [stored, summed].map(|sum| Link { sum, ends: false });
     let mut mark = header_is_sound.then(|| marked(header, 16));
     io::copy(&mut (&mut log).take(HEADER as u64), &mut io::sink())?;
-    let mut frame = vec![0; FRAME_HEADER + page];
-    while read_whole(&mut log, &mut frame)? {
-        let stored = Sum(word(&frame, 16), word(&frame, 20));
+    let mut bytes = vec![0; FRAME_HEADER + page];
+    while read_whole(&mut log, &mut bytes)? {
+        let frame = Frame::new(&bytes, magic);
         // Frames left from an earlier round carry another mark.
-        let mark = *mark.get_or_insert_with(|| marked(&frame, 8));
-        let follows = marked(&frame, 8) == mark
-            && before.and(&frame[..8], magic).and(&frame[FRAME_HEADER..], magic) == stored;
-        before = stored;
+        let is_ours = frame.mark() == *mark.get_or_insert_with(|| frame.mark());
+        let continued = links
+            .into_iter()
+            .find(|link| frame.summed(link.sum) == frame.stored());
+        let follows = is_ours && continued.is_some();
         is_sound &= follows;
         if is_sound {
-            sound += frame.len() as u64;
-            continue;
+            sound += bytes.len() as u64;
+        } else if follows {
+            goes_on |= continued.is_some_and(|link| link.ends);
+            transactions += usize::from(frame.size() != 0);
         }
-        goes_on |= follows && behind_one;
-        // The last frame of a transaction gives the size of the database.
-        behind_one = follows && word(&frame, 4) != 0;
-        transactions += usize::from(behind_one);
+        links = match continued {
+            Some(_) => {
+                [Link {
+                    sum: frame.stored(),
+                    ends: frame.size() != 0,
+                }; 2]
+            }
+            None => links_of(&frame, is_ours, at, links[0], size),
+        };
+        if is_sound && frame.size() != 0 {
+            size = frame.size();
+        }
+        at += bytes.len() as u64;
     }
     // The header is on disk before anything else of the log.
     let is_damaged = goes_on || !header_is_sound && transactions > 0;
-    Ok(is_damaged.then_some(Damage { sound, transactions }))
+    Ok(is_damaged.then_some(Damage {
+        sound,
+        // The one whose end is damaged was not counted.
+        transactions: transactions.max(1),
+    }))
+}
+
+/// What may be continued of the frame at `at`, which does not continue the one before. The database had
+/// `size` pages before.
+///
+/// If its checksum alone is not what was written, the next frame continues what the checksum should be. That
+/// proves that the frame was written as it is, and so whether it ended a transaction.
+///
+/// If anything else is not, the next frame continues the checksum as it is, and whether that is the checksum
+/// of an end remains to be found out. A crash may leave the beginning of a frame on the disk without the
+/// rest, and then the rest, and the frames behind it, are those of a longer write that was undone earlier.
+/// But what is within one sector is written together: a size and a checksum there belong to each other.
+/// Elsewhere the frame has to be as it was written but for one bit.
+fn links_of(frame: &Frame<'_>, is_ours: bool, at: u64, before: Link, size: u32) -> [Link; 2] {
+    let is_within_a_sector = at % SECTOR + FRAME_HEADER as u64 <= SECTOR;
+    let ended = if frame.size() == 0 {
+        // The size itself may have been lost. The last page of a database that grew is the last one written.
+        [size, frame.page()]
+            .into_iter()
+            .any(|size| frame.summed_with(before.sum, size) == frame.stored())
+    } else {
+        // An undone write may have begun at this very place, with another page and the same sum before it.
+        is_within_a_sector || !before.ends && frame.is_one_bit_off(before.sum)
+    };
+    [
+        Link {
+            sum: frame.stored(),
+            ends: is_ours && ended,
+        },
+        Link {
+            sum: frame.summed(before.sum),
+            ends: frame.size() != 0,
+        },
+    ]
+}
+
+/// How the log began when it was written: the bit that gives the byte order of the checksums may have turned
+/// over, and then no checksum would be right.
+fn written_magic(header: &[u8; HEADER]) -> u32 {
+    let mut other = *header;
+    other[3] ^= 1;
+    let magic = word(&other, 0);
+    if Sum::default().and(&other[..24], magic) == Sum::read(header, 24) {
+        magic
+    } else {
+        word(header, 0)
+    }
 }
 
 /// Whether another complete frame was read.
@@ -176,129 +259,5 @@ fn read_whole(log: &mut impl Read, frame: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// What all frames of one round of the log share with its header.
-fn marked(bytes: &[u8], at: usize) -> (u32, u32) {
-    (word(bytes, at), word(bytes, at + 4))
-}
-
-/// A number of the log, which is big-endian.
-fn word(bytes: &[u8], at: usize) -> u32 {
-    let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
-    four.map_or(0, u32::from_be_bytes)
-}
-
-/// The checksum of everything up to some point.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sum(u32, u32);
-
-impl Sum {
-    /// The same extended by `bytes`. `magic` gives their byte order.
-    fn and(self, bytes: &[u8], magic: u32) -> Self {
-        let read = if magic & 1 == 1 {
-            u32::from_be_bytes
-        } else {
-            u32::from_le_bytes
-        };
-        let (words, _rest) = bytes.as_chunks::<4>();
-        let (pairs, _rest) = words.as_chunks::<2>();
-        pairs.iter().fold(self, |Self(first, second), [one, other]| {
-            let first = first.wrapping_add(read(*one)).wrapping_add(second);
-            Self(first, second.wrapping_add(read(*other)).wrapping_add(first))
-        })
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use rusqlite::Connection;
-
-    use super::*;
-
-    /// A database with a log of `transactions` transactions, as a crash leaves it.
-    fn crashed(transactions: usize) -> (tempfile::TempDir, PathBuf) {
-        let directory = tempfile::tempdir().unwrap();
-        let open = Connection::open(directory.path().join("open.db")).unwrap();
-        open.execute_batch("PRAGMA journal_mode = wal; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a)")
-            .unwrap();
-        for number in 1..transactions {
-            open.execute("INSERT INTO t VALUES (?1)", [number.to_string().repeat(2_000)])
-                .unwrap();
-        }
-        let database = directory.path().join("crashed.db");
-        std::fs::copy(directory.path().join("open.db"), &database).unwrap();
-        std::fs::copy(directory.path().join("open.db-wal"), beside(&database, SUFFIX)).unwrap();
-        (directory, database)
-    }
-
-    fn flip(database: &Path, place: usize) {
-        let log = beside(database, SUFFIX);
-        let mut bytes = std::fs::read(&log).unwrap();
-        bytes[place] ^= 4;
-        std::fs::write(&log, bytes).unwrap();
-    }
-
-    #[test]
-    fn a_log_as_it_was_written_is_taken_wherever_a_crash_broke_it_off() {
-        let (_directory, database) = crashed(20);
-        refuse_damaged(&database).unwrap();
-        let log = beside(&database, SUFFIX);
-        let bytes = std::fs::read(&log).unwrap();
-        for length in [0, 10, HEADER, HEADER + 100, bytes.len() / 2, bytes.len() - 1] {
-            std::fs::write(&log, &bytes[..length]).unwrap();
-            refuse_damaged(&database).unwrap();
-        }
-        std::fs::remove_file(&log).unwrap();
-        refuse_damaged(&database).unwrap();
-    }
-
-    #[test]
-    fn the_last_write_may_have_broken_off_anywhere() {
-        let (_directory, database) = crashed(20);
-        let length = std::fs::metadata(beside(&database, SUFFIX)).unwrap().len();
-        flip(&database, length as usize - 100);
-        refuse_damaged(&database).unwrap();
-    }
-
-    #[test]
-    fn what_an_earlier_round_left_behind_the_end_is_no_damage() {
-        let directory = tempfile::tempdir().unwrap();
-        let database = directory.path().join("open.db");
-        let open = Connection::open(&database).unwrap();
-        open.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a)")
-            .unwrap();
-        for number in 0..100 {
-            if number == 90 {
-                let checkpoint = "PRAGMA wal_checkpoint(RESTART)";
-                open.query_row(checkpoint, [], |row| row.get::<_, i64>(0))
-                    .unwrap();
-            }
-            open.execute("INSERT INTO t VALUES (?1)", [number.to_string().repeat(2_000)])
-                .unwrap();
-        }
-        refuse_damaged(&database).unwrap();
-    }
-
-    #[test]
-    fn a_bit_that_turned_over_before_other_transactions_is_told_and_can_be_cut_off() {
-        let length = {
-            let (_directory, database) = crashed(20);
-            std::fs::metadata(beside(&database, SUFFIX)).unwrap().len() as usize
-        };
-        for place in [2, 10, 20, HEADER + 2, HEADER + 9, HEADER + 500, length / 2] {
-            let (_directory, database) = crashed(20);
-            flip(&database, place);
-            let refused = refuse_damaged(&database).unwrap_err();
-            assert!(
-                matches!(refused, CatalogError::Corrupt { .. }),
-                "{place}: {refused}"
-            );
-            let told = cut_damaged(&database).unwrap().unwrap();
-            assert!(told.contains("given up"), "{told}");
-            assert!(beside(&database, SET_ASIDE).exists());
-            refuse_damaged(&database).unwrap();
-            let open = Connection::open(&database).unwrap();
-            open.query_row("PRAGMA quick_check", [], |row| row.get::<_, String>(0))
-                .unwrap();
-        }
-    }
-}
+mod tests;
