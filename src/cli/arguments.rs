@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
@@ -178,6 +179,7 @@ fn token_command() -> Command {
             .long(TYPES)
             .value_name("TYPE,…")
             .value_delimiter(',')
+            .value_parser(NonEmptyStringValueParser::new())
             .help("Make a token for records of these types only"),
     )
 }
@@ -326,7 +328,8 @@ pub(super) fn key(given: &ArgMatches) -> Result<KeyOrder, clap::Error> {
         Some(key) => {
             let surplus =
                 format!("only `almanac key {RETIRE}` takes the id of a key; {key:?} is one too many\n");
-            Err(command().error(ErrorKind::UnknownArgument, surplus))
+            let mut usage = key_command().bin_name("almanac key");
+            Err(usage.error(ErrorKind::UnknownArgument, surplus))
         }
     }
 }
@@ -385,12 +388,23 @@ mod tests {
         }
     }
 
+    const SOMEBODY: &str = "0191f000-0000-7000-8000-000000000001";
+
     #[test]
     fn wrong_usage_is_status_2() {
         for arguments in [
             vec!["almanac", "fly"],
             vec!["almanac", "token"],
             vec!["almanac", "token", "--user", "me"],
+            vec!["almanac", "token", "--user", SOMEBODY, "--types", ""],
+            vec![
+                "almanac",
+                "token",
+                "--user",
+                SOMEBODY,
+                "--types",
+                "Weight,,HeartRate",
+            ],
             vec!["almanac", "import"],
             vec!["almanac", "export", "a.zip"],
             vec!["almanac", "import", "a.zip", "--user", "me"],

@@ -274,7 +274,11 @@ async fn an_id_that_an_order_does_not_take_changes_no_key() {
     let before = keys();
     let ended = server.run(&["key", "rotate", "some"]);
     assert_eq!(ended.status.code(), Some(2), "{:?}", output(&ended));
-    assert!(output(&ended).1.contains("some"), "{:?}", output(&ended));
+    let complaint = output(&ended).1;
+    assert!(
+        complaint.contains("some") && complaint.contains("Usage: almanac key"),
+        "{complaint}"
+    );
     assert_eq!(keys(), before);
 }
 

@@ -12,6 +12,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::error::SettingsError;
 use super::given::GivenSetting;
+use super::passwords::without_passwords;
 use crate::model::whole_units::in_whole_units;
 
 /// The most of anything that is counted, far beyond what a machine has room for. More means no limit.
@@ -93,7 +94,10 @@ pub(super) fn origins(setting: &GivenSetting) -> Result<Vec<String>, SettingsErr
     };
     Err(setting.wrong(as_sent(unsent).map_or_else(
         || "origins such as https://pages.example or http://localhost:3000, or *".to_owned(),
-        |sent| format!("{sent} instead of {unsent}: browsers write it like this"),
+        |sent| {
+            let unsent = without_passwords(unsent);
+            format!("{sent} instead of {unsent}: browsers write it like this")
+        },
     )))
 }
 

@@ -163,6 +163,10 @@ fn an_origin_that_no_browser_sends_is_refused_with_one_that_they_do() {
         let expected = format!("expected {sent} instead of {origin}");
         assert!(error.to_string().contains(&expected), "{error}");
     }
+    let error = settings(&[("ALMANAC_CORS_ORIGINS", "https://user:secret@a.example")]);
+    let error = error.err().unwrap().to_string();
+    let expected = "expected https://a.example instead of https://user:***@a.example";
+    assert!(error.contains(expected) && !error.contains("secret"), "{error}");
     let all = "*, http://localhost:3000, https://a.example, http://[::1]:8080";
     assert!(settings(&[("ALMANAC_CORS_ORIGINS", all)]).is_ok());
 }
