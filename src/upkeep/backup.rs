@@ -9,6 +9,8 @@
 //! is complete its catalogue has another name, and is the first thing in the directory, so that nobody takes
 //! that for a copy, or for a place where an installation can be made.
 
+mod unreadable;
+
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -22,11 +24,13 @@ use super::identity::{self, ApartError};
 use crate::catalog::records::{Piece, Place};
 use crate::catalog::{Catalog, CatalogError, ObjectCursor};
 use crate::model::clock::Clock;
-use crate::model::ids::IdSource;
+use crate::model::ids::{IdSource, PersonId};
 use crate::store::StoreError;
 use crate::store::contents::Contents;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::sealing::{self, PersonKeys};
+
+use unreadable::Unreadable;
 
 /// The names of the catalogue and the objects in a data directory.
 pub const CATALOGUE_FILE: &str = "catalogue.db";
@@ -57,8 +61,9 @@ pub enum BackupProgress {
 pub struct BackupReport {
     pub objects: u64,
     pub bytes: u64,
-    /// A description of the damage. Damaged objects were not copied; damaged rows of the catalogue were
-    /// copied as they are, and those that are missing or unreadable are missing in the copy.
+    /// A description of the damage. Objects that are damaged or cannot be read were not copied; damaged rows
+    /// of the catalogue were copied as they are, and those that are missing or unreadable are missing in the
+    /// copy.
     pub wrong: Vec<String>,
 }
 
@@ -86,15 +91,22 @@ pub async fn back_up(
         let outcome = async {
             let target = target(directory, keys).await?;
             identify(&copy, &target, identity).await?;
-            let mut missing = copy_objects(&copy, objects, &target, &mut copied, tell).await?;
+            let mut copying = Copying {
+                from: objects,
+                to: &target,
+                copied: &mut copied,
+                missing: Vec::new(),
+                unreadable: Unreadable::new(objects, keys),
+            };
+            copying.objects(&copy, tell).await?;
             let contents = Contents::new(
                 copy.clone(),
                 objects.clone(),
                 Arc::clone(&clock),
                 Arc::clone(&ids),
             );
-            missing.extend(copy_files(&copy, &contents, objects, &target, &mut copied).await?);
-            Ok::<_, StoreError>(missing)
+            copying.files(&copy, &contents).await?;
+            Ok::<_, StoreError>(copying.missing)
         }
         .await;
         copy.close().await;
@@ -148,127 +160,160 @@ async fn identify(copy: &Catalog, target: &ObjectStorage, identity: Uuid) -> Res
     }
 }
 
-/// Copies the objects; returns those that are missing: they may have been removed since the catalogue was
-/// copied.
-async fn copy_objects(
-    catalog: &Catalog,
-    from: &ObjectStorage,
-    to: &ObjectStorage,
-    copied: &mut BackupReport,
-    tell: &(dyn Fn(BackupProgress) + Sync),
-) -> Result<Vec<String>, StoreError> {
-    let mut missing = Vec::new();
-    tell(BackupProgress::Objects(
-        catalog.object_totals().await?.objects.max(0).cast_unsigned(),
-    ));
-    let mut after: Option<ObjectCursor> = None;
-    loop {
-        let page = catalog.object_paths(after.as_ref()).await?;
-        let Some(last) = page.last() else {
-            return Ok(missing);
-        };
-        after = Some(last.clone());
-        for partition in
-            page.chunk_by(|one, other| (one.person, &one.data_type) == (other.person, &other.data_type))
-        {
-            let Some(first) = partition.first() else { continue };
-            let snapshot = catalog
-                .snapshot(first.person, std::slice::from_ref(&first.data_type), &|_| true)
-                .await;
-            let pieces: Vec<Piece> = match snapshot {
-                // Already reported. What the intact rows name can be repaired with them.
-                Err(CatalogError::Corrupt { .. }) => {
-                    catalog.sound_pieces_of(first.person, &first.data_type).await?
-                }
-                snapshot => snapshot?
-                    .into_iter()
-                    .flat_map(|partition| partition.pieces)
-                    .collect(),
+/// What is copied, and how far that has come.
+struct Copying<'a> {
+    from: &'a ObjectStorage,
+    to: &'a ObjectStorage,
+    copied: &'a mut BackupReport,
+    /// Objects that are missing: they may have been removed since the catalogue was copied.
+    missing: Vec<String>,
+    unreadable: Unreadable<'a>,
+}
+
+impl Copying<'_> {
+    /// Copies the objects that pieces are in.
+    async fn objects(
+        &mut self,
+        catalog: &Catalog,
+        tell: &(dyn Fn(BackupProgress) + Sync),
+    ) -> Result<(), StoreError> {
+        tell(BackupProgress::Objects(
+            catalog.object_totals().await?.objects.max(0).cast_unsigned(),
+        ));
+        let mut after: Option<ObjectCursor> = None;
+        loop {
+            let page = catalog.object_paths(after.as_ref()).await?;
+            let Some(last) = page.last() else {
+                return Ok(());
             };
-            for piece in &pieces {
-                let Place::Object { path, .. } = &piece.place else {
-                    continue;
-                };
-                if !partition.iter().any(|cursor| cursor.path == *path) {
-                    continue;
-                }
-                match copy_object(from, to, path, piece.checksum).await {
-                    Ok(false) => {}
-                    Ok(true) => {
-                        copied.objects += 1;
-                        copied.bytes += piece.bytes.max(0).cast_unsigned();
+            after = Some(last.clone());
+            for partition in
+                page.chunk_by(|one, other| (one.person, &one.data_type) == (other.person, &other.data_type))
+            {
+                let Some(first) = partition.first() else { continue };
+                for piece in &pieces_of(catalog, first).await? {
+                    let Place::Object { path, .. } = &piece.place else {
+                        continue;
+                    };
+                    if !partition.iter().any(|cursor| cursor.path == *path) {
+                        continue;
                     }
-                    Err(StoreError::Missing { .. }) => missing.push(path.clone()),
-                    Err(StoreError::Corrupt { what }) => copied.wrong.push(what),
-                    Err(error) => return Err(error),
-                }
-                tell(BackupProgress::Object);
-            }
-        }
-    }
-}
-
-/// Copies the bytes of all people's files; returns the parts that are missing.
-async fn copy_files(
-    catalog: &Catalog,
-    contents: &Contents,
-    from: &ObjectStorage,
-    to: &ObjectStorage,
-    copied: &mut BackupReport,
-) -> Result<Vec<String>, StoreError> {
-    let mut missing = Vec::new();
-    for person in catalog.people_ids().await? {
-        let known = match contents.of_person(person).await {
-            // Already reported.
-            Err(error) if error.is_damage() => contents.sound_of_person(person).await?,
-            known => known?,
-        };
-        for content in known {
-            for (path, part) in content.objects() {
-                match copy_object(from, to, &path, part.checksum).await {
-                    Ok(false) => {}
-                    Ok(true) => {
-                        copied.objects += 1;
-                        copied.bytes += part.object_bytes();
-                    }
-                    Err(StoreError::Missing { .. }) => missing.push(path),
-                    Err(StoreError::Corrupt { what }) => copied.wrong.push(what),
-                    Err(error) => return Err(error),
+                    let bytes = piece.bytes.max(0).cast_unsigned();
+                    self.object(first.person, path, piece.checksum, bytes).await?;
+                    tell(BackupProgress::Object);
                 }
             }
         }
     }
-    Ok(missing)
+
+    /// Copies the bytes of all people's files.
+    async fn files(&mut self, catalog: &Catalog, contents: &Contents) -> Result<(), StoreError> {
+        for person in catalog.people_ids().await? {
+            let known = match contents.of_person(person).await {
+                // Already reported.
+                Err(error) if error.is_damage() => contents.sound_of_person(person).await?,
+                known => known?,
+            };
+            for content in known {
+                for (path, part) in content.objects() {
+                    self.object(person, &path, part.checksum, part.object_bytes())
+                        .await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies an object of a person's, or takes note of why it could not be read.
+    async fn object(
+        &mut self,
+        person: PersonId,
+        path: &str,
+        checksum: u32,
+        bytes: u64,
+    ) -> Result<(), StoreError> {
+        match copy_object(self.from, self.to, path, checksum).await? {
+            Outcome::WasThere => {}
+            Outcome::Copied => {
+                self.copied.objects += 1;
+                self.copied.bytes += bytes;
+                self.unreadable.has_read();
+            }
+            Outcome::Unread(StoreError::Missing { .. }) => self.missing.push(path.to_owned()),
+            Outcome::Unread(StoreError::Corrupt { what }) => self.copied.wrong.push(what),
+            Outcome::Unread(error) => {
+                let what = self.unreadable.judge(person, path, error).await?;
+                self.copied.wrong.extend(what);
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Copies an object unless it exists; an existing one was verified when it was written.
+/// The pieces of the partition that an object belongs to.
+async fn pieces_of(catalog: &Catalog, object: &ObjectCursor) -> Result<Vec<Piece>, StoreError> {
+    let snapshot = catalog
+        .snapshot(object.person, std::slice::from_ref(&object.data_type), &|_| true)
+        .await;
+    match snapshot {
+        // Already reported. What the intact rows name can be repaired with them.
+        Err(CatalogError::Corrupt { .. }) => {
+            Ok(catalog.sound_pieces_of(object.person, &object.data_type).await?)
+        }
+        snapshot => Ok(snapshot?
+            .into_iter()
+            .flat_map(|partition| partition.pieces)
+            .collect()),
+    }
+}
+
+/// What became of one object.
+enum Outcome {
+    /// It was in the copy, where it was verified when it was written.
+    WasThere,
+    Copied,
+    /// It could not be read as it was written.
+    Unread(StoreError),
+}
+
+/// Copies an object. An error means that the copy could not be written.
 async fn copy_object(
     from: &ObjectStorage,
     to: &ObjectStorage,
     path: &str,
     checksum: u32,
-) -> Result<bool, StoreError> {
+) -> Result<Outcome, StoreError> {
     match to.size(path).await {
-        Ok(_) => return Ok(false),
+        Ok(_) => return Ok(Outcome::WasThere),
         Err(StoreError::Missing { .. }) => {}
         Err(error) => return Err(error),
     }
-    let mut content = from.stream(path).await?;
+    let mut content = match from.stream(path).await {
+        Ok(content) => content,
+        Err(error) => return Ok(Outcome::Unread(error)),
+    };
     let mut upload = to.upload(path)?;
     let mut found = crc32fast::Hasher::new();
     while let Some(part) = content.next().await {
-        let part = part?;
-        found.update(&part);
-        upload.write(part).await?;
+        match part {
+            Ok(part) => {
+                found.update(&part);
+                upload.write(part).await?;
+            }
+            Err(error) => {
+                upload.abort().await?;
+                return Ok(Outcome::Unread(error));
+            }
+        }
     }
     if found.finalize() != checksum {
         upload.abort().await?;
-        return Err(StoreError::corrupt(format!(
+        return Ok(Outcome::Unread(StoreError::corrupt(format!(
             "object {path} differs from what was written, so it was not copied"
-        )));
+        ))));
     }
     upload.finish().await?;
-    Ok(true)
+    Ok(Outcome::Copied)
 }
 
 /// Renames a closed catalogue, and the log that it may have left.

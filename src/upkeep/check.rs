@@ -183,7 +183,9 @@ impl Check<'_> {
                 // It may have been removed meanwhile, and parts of an incomplete one given up.
                 Ok(_) | Err(StoreError::Missing { .. }) => {}
                 Err(StoreError::Corrupt { what }) => self.wrong(format!("person {person}, files: {what}")),
-                Err(error) => return Err(error),
+                Err(error @ StoreError::Catalog(_)) if !error.is_damage() => return Err(error),
+                // One unreadable part does not keep the others from being checked.
+                Err(error) => self.wrong(format!("person {person}, files: {error}")),
             }
         }
         Ok(())

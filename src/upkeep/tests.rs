@@ -14,6 +14,7 @@ mod purge;
 mod rows_stay;
 mod scouring;
 mod set_aside;
+mod unreadable;
 mod whole;
 
 use std::collections::BTreeMap;

@@ -26,7 +26,7 @@ use super::wrapping::{Wrapping, unusable};
 const KEY_REMEMBERED_FOR: Duration = Duration::from_mins(1);
 /// For how many people keys are remembered.
 const PEOPLE_REMEMBERED: u64 = 10_000;
-/// How many existing keys are tried before a new one is made. One alone may be damaged.
+/// How many existing keys are tried to find out whether keys can be opened. One alone may be damaged.
 const KEYS_TRIED: usize = 3;
 /// The suffix of the names of stored keys.
 const SUFFIX: &str = ".key";
@@ -153,6 +153,13 @@ impl PersonKeys {
         if self.tried.get().is_some() {
             return Ok(());
         }
+        self.try_some().await?;
+        self.tried.get_or_init(|| ());
+        Ok(())
+    }
+
+    /// Whether keys can be read and opened here: fails if none of a few can be.
+    pub async fn try_some(&self) -> Result<(), StoreError> {
         let mut refused = None;
         for person in self.people().await?.into_iter().take(KEYS_TRIED) {
             match self.found(person).await {
@@ -165,11 +172,7 @@ impl PersonKeys {
                 Err(error) => refused = Some(error),
             }
         }
-        if let Some(error) = refused {
-            return Err(error);
-        }
-        self.tried.get_or_init(|| ());
-        Ok(())
+        refused.map_or(Ok(()), Err)
     }
 
     async fn found(&self, person: PersonId) -> Result<PersonKey, StoreError> {

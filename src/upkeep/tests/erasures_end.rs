@@ -39,7 +39,7 @@ impl Fate for HeldUp {
 }
 
 /// Keys of people in a directory.
-fn keys_in(directory: &std::path::Path) -> PersonKeys {
+pub(super) fn keys_in(directory: &std::path::Path) -> PersonKeys {
     let master = directory.join("master");
     std::fs::write(&master, "0f".repeat(32)).unwrap();
     std::fs::set_permissions(&master, Permissions::from_mode(0o600)).unwrap();
