@@ -3,7 +3,8 @@
 //! A key set is fetched when it is first needed, kept for its lifetime, and fetched again when a token names
 //! a key that is not in it, but never more often than the minimum interval, so that made-up key names cannot
 //! turn this service against the provider. While the provider does not answer, the last set stays in use for
-//! as long as the operator says.
+//! as long as the operator says. After a clock that was ahead is put right, nobody knows how old the set is,
+//! and it is fetched again.
 //!
 //! A fetch is a task of its own: it goes on when the request that began it has given up, so a provider that
 //! hangs delays few requests, and those briefly.
@@ -108,7 +109,10 @@ impl Jwks {
         let Some(held) = self.published.held() else {
             return self.first().await;
         };
-        if self.published.age(held.fetched_at) < self.published.provider.lifetime {
+        if self
+            .published
+            .is_within(self.published.provider.lifetime, held.fetched_at)
+        {
             return Ok(held.keys);
         }
         // One request renews; the others use the held keys instead of waiting for the provider.
@@ -154,10 +158,8 @@ impl Jwks {
     /// Asks the provider, unless it was asked just now.
     fn fetch_if_due(&self, mut attempts: OwnedMutexGuard<Attempts>) -> Result<Fetching, JwksError> {
         let published = Arc::clone(&self.published);
-        if attempts
-            .last
-            .is_some_and(|last| published.age(last) < published.provider.minimum_interval)
-        {
+        let is_recent = |last| published.is_within(published.provider.minimum_interval, last);
+        if attempts.last.is_some_and(is_recent) {
             return Err(JwksError::Waiting);
         }
         attempts.last = Some(published.clock.now());
@@ -180,7 +182,7 @@ async fn outcome(fetching: Fetching) -> Result<Arc<KeySet>, JwksError> {
 
 impl Published {
     fn usable(&self, held: CachedKeys) -> Result<Arc<KeySet>, JwksError> {
-        if self.age(held.fetched_at) < self.provider.stale {
+        if self.is_within(self.provider.stale, held.fetched_at) {
             Ok(held.keys)
         } else {
             Err(JwksError::Waiting)
@@ -229,12 +231,27 @@ impl Published {
         Ok(document)
     }
 
+    /// The keys that were fetched last. What was fetched at a time that has not come, because a clock was
+    /// ahead and was put right, counts from when that is noticed as if its lifetime had just ended: it is
+    /// renewed, and is believed for a while if the provider does not answer.
     fn held(&self) -> Option<CachedKeys> {
-        self.held.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        if held.fetched_at <= self.clock.now() {
+            return Some(held);
+        }
+        let mut place = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        // Another request may have noticed it, or renewed the keys.
+        let (now, held) = (self.clock.now(), place.as_mut()?);
+        if held.fetched_at > now {
+            held.fetched_at = now.before(self.provider.lifetime);
+            tracing::warn!("a clock was ahead and was put right: the identity provider's keys are renewed");
+        }
+        Some(held.clone())
     }
 
-    fn age(&self, since: Instant) -> Duration {
-        let micros = self.clock.now().micros().saturating_sub(since.micros());
-        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+    /// Whether `since` is less than `length` ago. A time that has not come yet is not: the clock was ahead.
+    fn is_within(&self, length: Duration, since: Instant) -> bool {
+        let now = self.clock.now();
+        since <= now && now < since.after(length)
     }
 }

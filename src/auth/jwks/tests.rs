@@ -18,6 +18,7 @@ use crate::model::clock::ManualClock;
 const NOW: i64 = 1_700_000_000;
 const LIFETIME: i64 = 600;
 const INTERVAL: i64 = 10;
+const DAY: i64 = 24 * 60 * 60;
 
 /// A key pair on P-256 made from its name.
 fn key(name: &str) -> EncodingKey {
@@ -225,6 +226,55 @@ async fn while_the_provider_fails_the_last_keys_stay_in_use_for_a_day() {
     case.publisher.broken.store(false, Ordering::SeqCst);
     case.clock.set(at(24 * 60 * 60 + INTERVAL));
     assert!(case.verify(&token("first")).await.is_ok());
+}
+
+#[tokio::test]
+async fn keys_that_were_fetched_under_a_clock_ahead_are_renewed_when_it_was_put_right() {
+    let case = Case::start(vec![published("first")]).await;
+    case.clock.set(at(2 * DAY));
+    case.verify(&token("first")).await.unwrap();
+    case.publisher.publish(vec![published("second")]);
+    case.clock.set(at(0));
+    assert!(matches!(
+        case.verify(&token("first")).await,
+        Err(Refusal::UnknownKey)
+    ));
+    case.verify(&token("second")).await.unwrap();
+    assert_eq!(case.publisher.asked(), 2, "the lifetime counts as usual again");
+    case.publisher.publish(vec![published("third")]);
+    case.clock.set(at(INTERVAL));
+    case.verify(&token("third")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_provider_that_failed_under_a_clock_ahead_is_asked_again_when_it_was_put_right() {
+    let case = Case::start(vec![published("first")]).await;
+    case.publisher.broken.store(true, Ordering::SeqCst);
+    case.clock.set(at(2 * DAY));
+    assert!(matches!(
+        case.verify(&token("first")).await,
+        Err(Refusal::Unavailable(_))
+    ));
+    case.publisher.broken.store(false, Ordering::SeqCst);
+    case.clock.set(at(0));
+    case.verify(&token("first")).await.unwrap();
+}
+
+#[tokio::test]
+async fn keys_that_were_fetched_under_a_clock_ahead_outlast_a_failing_provider_no_longer_than_others() {
+    let case = Case::start(vec![published("first")]).await;
+    case.clock.set(at(2 * DAY));
+    case.verify(&token("first")).await.unwrap();
+    case.publisher.broken.store(true, Ordering::SeqCst);
+    case.clock.set(at(0));
+    case.verify(&token("first")).await.unwrap();
+    case.clock.set(at(DAY - LIFETIME - 1));
+    case.verify(&token("first")).await.unwrap();
+    case.clock.set(at(DAY - LIFETIME));
+    assert!(matches!(
+        case.verify(&token("first")).await,
+        Err(Refusal::Unavailable(_))
+    ));
 }
 
 #[tokio::test]
