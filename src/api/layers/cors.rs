@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use axum::http::header::{
-    ACCEPT_RANGES, AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG,
-    IF_MATCH, IF_NONE_MATCH, IF_RANGE, LOCATION, RANGE, RETRY_AFTER,
+    ACCEPT, ACCEPT_RANGES, ALLOW, AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_RANGE,
+    CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, IF_RANGE, LOCATION, RANGE, RETRY_AFTER,
 };
 use axum::http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::{AllowOrigin, CorsLayer};
@@ -15,9 +15,12 @@ use crate::api::extract::PREFER;
 use crate::api::layers::disclosure::EFFECTIVE_RANGE;
 use crate::api::layers::rates::{RATE_LIMIT, RATE_LIMIT_POLICY};
 use crate::api::layers::request_log::{X_IGNORED_PARAMETERS, X_REQUEST_ID, X_SVC_RANGE};
+use crate::api::traces::TRACEPARENT;
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Not read here. Clients that continue a trace send it beside `traceparent`.
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// How long a browser may reuse a preflight answer.
 const PREFLIGHT_AGE: Duration = Duration::from_hours(1);
@@ -51,6 +54,8 @@ pub fn layer(origins: &[String]) -> Option<CorsLayer> {
             Method::DELETE,
         ])
         .allow_headers([
+            // Browsers ask about it where a media type has parameters in quotes.
+            ACCEPT,
             AUTHORIZATION,
             CONTENT_TYPE,
             CONTENT_ENCODING,
@@ -61,10 +66,14 @@ pub fn layer(origins: &[String]) -> Option<CorsLayer> {
             RANGE,
             IDEMPOTENCY_KEY,
             PREFER,
+            TRACEPARENT,
+            TRACESTATE,
             X_REQUEST_ID,
         ])
         .expose_headers([
             ACCEPT_RANGES,
+            ALLOW,
+            CONTENT_ENCODING,
             CONTENT_RANGE,
             RANGE,
             ETAG,

@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, HeaderName};
 use uuid::Uuid;
 
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The flag that marks a trace as sampled.
 const SAMPLED_FLAG: u8 = 1;
 

@@ -1,5 +1,6 @@
 //! Tests the layers around every route, with routes made for the purpose.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -479,6 +480,75 @@ async fn origins_are_allowed_only_where_they_are_named() {
         .call(Method::GET, "/health/live", &[("origin", "https://evil.example")])
         .await;
     assert_eq!(evil.header("access-control-allow-origin"), None);
+}
+
+#[tokio::test]
+async fn pages_may_send_and_read_every_header_that_is_described() {
+    let service = Service::with(&["https://app.example"], true).await;
+    let named = |reply: &Reply, header: &str| -> BTreeSet<String> {
+        let names = reply.header(header).unwrap().split(',');
+        names.map(|name| name.trim().to_lowercase()).collect()
+    };
+    let asked = [
+        ("origin", "https://app.example"),
+        ("access-control-request-method", "GET"),
+        ("access-control-request-headers", "accept"),
+    ];
+    let path = "/data/v0/metrics_catalog";
+    let preflight = service.call(Method::OPTIONS, path, &asked).await;
+    let sent = named(&preflight, "access-control-allow-headers");
+    let document = service.get_by_nobody("/openapi.json").await.json();
+    let paths = document["paths"].as_object().unwrap().values();
+    let parameters = paths
+        .flat_map(|path| path.as_object().unwrap().values())
+        .filter_map(|operation| operation["parameters"].as_array())
+        .flatten();
+    let described: BTreeSet<&str> = parameters
+        .filter(|parameter| parameter["in"] == "header")
+        .map(|parameter| parameter["name"].as_str().unwrap())
+        .collect();
+    assert!(described.contains("if-match"), "{described:?}");
+    // The length of a body is the browser's to say.
+    for name in described.into_iter().filter(|name| *name != "content-length") {
+        assert!(sent.contains(name), "{name} is not among {sent:?}");
+    }
+    for name in [
+        "accept",
+        "authorization",
+        "content-encoding",
+        "content-type",
+        "prefer",
+        "traceparent",
+        "tracestate",
+        "x-request-id",
+    ] {
+        assert!(sent.contains(name), "{name} is not among {sent:?}");
+    }
+
+    let answer = service.call(Method::GET, path, &asked[..1]).await;
+    let read = named(&answer, "access-control-expose-headers");
+    for name in [
+        "accept-ranges",
+        "allow",
+        "content-disposition",
+        "content-encoding",
+        "content-range",
+        "etag",
+        "location",
+        "range",
+        "ratelimit",
+        "ratelimit-policy",
+        "retry-after",
+        "server-timing",
+        "x-ignored-parameters",
+        "x-request-id",
+        "x-svc-effective-range",
+        "x-svc-next-cursor",
+        "x-svc-periods-left-out",
+        "x-svc-range",
+    ] {
+        assert!(read.contains(name), "{name} is not among {read:?}");
+    }
 }
 
 #[tokio::test]
