@@ -228,6 +228,10 @@ async fn the_owner_knows_participants_by_ids_that_say_nothing_and_notes_what_the
     }
     owner.put(&notes, &json!([1])).await.must_be(422);
     owner.put(&notes, &json!({"a": "\u{0}"})).await.must_be(422);
+    // How that character is written is a text like any other.
+    let written = json!({"a": "\\u0000", "\\u0000": 1});
+    assert_eq!(owner.put(&notes, &written).await.must_be(200).json(), written);
+    assert_eq!(owner.get(&notes).await.must_be(200).json(), written);
     owner
         .put(&notes, &json!({"a": "x".repeat(70_000)}))
         .await
