@@ -165,32 +165,30 @@ impl Answer {
             }
             Some(Ok(chunk)) => chunk,
         };
+        if self.asked.elapsed() >= ASKED_AGAIN {
+            match self.app.grants.still_given(&self.reader).await {
+                Ok(true) => self.asked = Moment::now(),
+                Ok(false) => {
+                    self.end("revoked");
+                    return Some((Err(Revoked.into()), false));
+                }
+                Err(error) => {
+                    self.span.in_scope(|| {
+                        tracing::error!(%error, "an answer broke off: nobody knows whether it may go on");
+                    });
+                    self.end("broken_off");
+                    return Some((Err(error.into()), false));
+                }
+            }
+        }
+        // Only what may be sent has been answered.
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(chunk.len() as u64);
             if *left == 0 {
                 self.end("answered");
             }
         }
-        if self.asked.elapsed() < ASKED_AGAIN {
-            return Some((Ok(chunk), true));
-        }
-        match self.app.grants.still_given(&self.reader).await {
-            Ok(true) => {
-                self.asked = Moment::now();
-                Some((Ok(chunk), true))
-            }
-            Ok(false) => {
-                self.end("revoked");
-                Some((Err(Revoked.into()), false))
-            }
-            Err(error) => {
-                self.span.in_scope(|| {
-                    tracing::error!(%error, "an answer broke off: nobody knows whether it may go on");
-                });
-                self.end("broken_off");
-                Some((Err(error.into()), false))
-            }
-        }
+        Some((Ok(chunk), true))
     }
 
     fn end(&mut self, outcome: &str) {

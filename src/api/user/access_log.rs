@@ -49,7 +49,7 @@ pub struct AccessEntry {
     pub id: Uuid,
     #[schema(format = DateTime)]
     pub at: String,
-    /// Who did it. The owner of a group reads under the group's name.
+    /// Who did it. If they read as the owner of a group, `detail` has its `group_id`.
     pub actor_svc_userid: Uuid,
     /// What was read: endpoint, grants, types and files, the ranges asked for and used. Or which share was
     /// changed, and its new content.
@@ -93,14 +93,15 @@ pub async fn access_log(
     Checked(query): Checked<LogQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let found = app
+    // One more tells whether there is a next page.
+    let mut found = app
         .sharing
         .log()
-        .entries(reader.person(), query.before, query.limit)
+        .entries(reader.person(), query.before, query.limit + 1)
         .await?;
-    let next = (found.len() == query.limit)
-        .then(|| found.last().map(|entry| entry.id))
-        .flatten();
+    let is_last = found.len() <= query.limit;
+    found.truncate(query.limit);
+    let next = found.last().filter(|_| !is_last).map(|entry| entry.id);
     let mut entries = Vec::with_capacity(found.len());
     for entry in found {
         entries.push(AccessEntry {

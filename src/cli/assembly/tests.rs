@@ -1,6 +1,7 @@
 //! Tests the layers around every route, with routes made for the purpose.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,7 +9,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::Value;
 use tower::ServiceExt;
@@ -35,11 +38,14 @@ use crate::model::clock::ManualClock;
 use crate::model::ids::PersonId;
 use crate::model::registry::Registry;
 use crate::model::time::Instant;
+use crate::people::sharing::access_log::BEGUN;
+use crate::people::sharing::received::OpenedBySharer;
 use crate::store::objects::ObjectStorage;
 
 const NOW: Instant = Instant::from_micros(1_700_000_000_000_000);
 
 const PERSON: PersonId = PersonId(Uuid::from_u128(1));
+const OTHER: PersonId = PersonId(Uuid::from_u128(2));
 
 struct Part {
     ready: bool,
@@ -123,6 +129,15 @@ async fn long() -> String {
     "a line of text\n".repeat(1000)
 }
 
+/// An answer about somebody who shares nothing any more when its bytes, all in one piece, are asked for.
+async fn disclosing(reader: Reader) -> Response {
+    reader
+        .disclosures()
+        .note_listed(OTHER, &OpenedBySharer::default());
+    let bytes = futures::stream::iter([Ok::<_, Infallible>("the last bytes")]);
+    ([(CONTENT_LENGTH, "14")], Body::from_stream(bytes)).into_response()
+}
+
 fn test_routes() -> Routes {
     Router::new()
         .route("/test/asked", get(asked))
@@ -130,6 +145,7 @@ fn test_routes() -> Routes {
         .route("/test/failing", get(failing))
         .route("/test/panicking", get(panicking))
         .route("/test/long", get(long))
+        .route("/test/disclosing", get(disclosing))
         .into()
 }
 
@@ -552,6 +568,32 @@ async fn pages_may_send_and_read_every_header_that_is_described() {
 }
 
 #[tokio::test]
+async fn an_answer_that_breaks_off_before_its_last_bytes_is_not_logged_as_answered() {
+    let service = Service::start().await;
+    service.app.catalog.ensure_person(OTHER, None).await.unwrap();
+    let request = Request::builder()
+        .uri("/test/disclosing")
+        .header("authorization", format!("Bearer {}", service.token))
+        .body(Body::empty())
+        .unwrap();
+    let response = service.router.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    // Whether an answer may go on is asked again after a second.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert!(axum::body::to_bytes(response.into_body(), 1 << 20).await.is_err());
+    for _ in 0..500 {
+        let entries = service.app.sharing.log().entries(OTHER, None, 2).await.unwrap();
+        assert_eq!(entries.len(), 1, "{entries:?}");
+        if entries[0].outcome != BEGUN {
+            assert_eq!(entries[0].outcome, "revoked");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the entry was never ended");
+}
+
+#[tokio::test]
 async fn text_is_compressed_when_asked_for() {
     let service = Service::start().await;
     let bearer = format!("Bearer {}", service.token);
@@ -642,7 +684,6 @@ async fn a_service_that_is_not_ready_says_so_and_not_why() {
 
 #[tokio::test]
 async fn who_is_turned_away_is_told_when_to_come_back() {
-    use axum::response::IntoResponse;
     let service = Service::start().await;
     let _held = service.app.queries.enter(PERSON).await.unwrap();
     let busy = service.app.queries.enter(PERSON).await.unwrap_err();

@@ -199,6 +199,10 @@ async fn the_log_is_read_page_by_page_newest_first() {
         }
     }
     assert_eq!(paged, all);
+    for (limit, next) in [("4", &all[3]["id"]), ("5", &Value::Null), ("6", &Value::Null)] {
+        let page = owner.get(LOG).with("limit", limit).await.must_be(200).json();
+        assert_eq!(&page["next"], next, "a page of {limit}");
+    }
     for (name, value) in [
         ("limit", "0"),
         ("limit", "1001"),
