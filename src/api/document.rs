@@ -12,7 +12,7 @@ use crate::api::whole_body::{Bounds, whole};
 use crate::auth::tokens::Reader;
 use crate::ingest::body::BodyForm;
 use crate::model::faults::{Fault, LocPart};
-use crate::model::nul::{may_hold_nul, path_to_nul};
+use crate::model::nul::path_to_nul;
 use crate::model::strict_json::{self, BEYOND_NUMBERS, EachOnce, OUT_OF_RANGE};
 
 /// Bytes of a document that is not a batch of records, decompressed: a thousand times what anybody writes.
@@ -71,8 +71,8 @@ async fn received<T>(
     let bytes = whole(bounds, &parts.headers, body, spill, &mut memory).await?;
     refuse_duplicates(&bytes)?;
     let document: Value = serde_json::from_slice(&bytes).map_err(|error| no_json(&error))?;
-    if std::str::from_utf8(&bytes).is_ok_and(may_hold_nul)
-        && let Some(way) = path_to_nul(&document)
+    if let Ok(json) = std::str::from_utf8(&bytes)
+        && let Some(way) = path_to_nul(json, &document)
     {
         let loc = std::iter::once(LocPart::from("body")).chain(way);
         return Err(Fault::new(loc, "value_error", "U+0000 cannot be stored; leave it out").into());

@@ -13,6 +13,7 @@ use super::bounds::LONGEST_SOURCE;
 use super::field_plan::FieldPlan;
 use super::given_once::is_any_given_twice;
 use super::json::{self, Field};
+use crate::model::nul::has_nul;
 
 const SOURCES: &str = "sources";
 const SOURCE_ID: &str = "source_id";
@@ -136,7 +137,7 @@ fn said_as<'a>(fields: &[Field<'a>], name: &str) -> &'a str {
 
 /// Whether the decoder refuses what names a source.
 fn is_refused(named: &str) -> bool {
-    named.len() > LONGEST_SOURCE || named.contains('\0')
+    named.len() > LONGEST_SOURCE || has_nul(named)
 }
 
 /// The name that the writer of a record gives itself.

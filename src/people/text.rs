@@ -10,6 +10,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::model::nul::has_nul;
 use crate::model::text::{self, TextError};
 
 /// Most characters of a name.
@@ -121,7 +122,7 @@ fn prose(text: &str) -> Result<String, TextError> {
 
 fn as_sent(text: &str, most: usize) -> Result<String, TextError> {
     text::within(text, most)?;
-    if text.contains('\0') {
+    if has_nul(text) {
         return Err(TextError::Nul);
     }
     Ok(text.to_owned())

@@ -21,7 +21,7 @@ use crate::ingest::spread_extras::is_misfit;
 use crate::model::columns::EXTRAS;
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
-use crate::model::nul::{longest_text, may_hold_nul, path_to_nul};
+use crate::model::nul::{has_nul, longest_text, path_to_nul};
 
 /// The message about U+0000.
 const NUL: &str = "U+0000 cannot be stored; leave it out";
@@ -150,13 +150,11 @@ impl<'c, 'a> Reading<'c, 'a> {
 
     /// Whether every text of a field can be stored.
     fn is_storable(&mut self, name: &str, raw: &str, value: &Value) -> bool {
-        if name.contains('\0') {
+        if has_nul(name) {
             self.fault([name.replace('\0', "").as_str()], "nul", NUL);
             return false;
         }
-        if may_hold_nul(raw)
-            && let Some(way) = path_to_nul(value)
-        {
+        if let Some(way) = path_to_nul(raw, value) {
             let mut loc = self.loc.clone();
             loc.push(name.into());
             loc.extend(way);

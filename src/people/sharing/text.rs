@@ -1,6 +1,7 @@
 //! Checks whether the texts of shares and groups can be stored.
 
 use crate::model::faults::{Fault, LocPart};
+use crate::model::nul::has_nul;
 
 /// The most characters of a name or an address.
 pub(super) const LONGEST_LINE: usize = 2_048;
@@ -10,7 +11,7 @@ pub(super) const LONGEST_PROSE: usize = 65_536;
 /// The reason that a text cannot be stored, if there is one.
 pub(super) fn fault_of(loc: &[LocPart], text: &str, most: usize) -> Option<Fault> {
     let fault = |kind, message: String| Some(Fault::new(loc.to_vec(), kind, message));
-    if text.contains('\0') {
+    if has_nul(text) {
         return fault("value_error", "the character U+0000 cannot be stored".to_owned());
     }
     if text.chars().nth(most).is_some() {

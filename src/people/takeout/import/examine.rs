@@ -12,6 +12,7 @@ use crate::catalog::Catalog;
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::catalog::records::{KnownPerson, StoredDefinition};
 use crate::model::ids::PersonId;
+use crate::model::nul::has_nul;
 use crate::model::registry::{DataType, TypeId};
 use crate::model::time::parse_instant;
 use crate::people::documents::brought_back;
@@ -276,10 +277,6 @@ impl Importer {
 
 /// The message about U+0000.
 const NUL: &str = "U+0000 cannot be stored";
-
-fn has_nul(text: &str) -> bool {
-    text.contains('\0')
-}
 
 fn element(number: usize) -> String {
     format!("element {number}")

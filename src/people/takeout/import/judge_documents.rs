@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::faults::{Fault, LocPart};
-use crate::model::nul::{may_hold_nul, path_to_nul};
+use crate::model::nul::path_to_nul;
 use crate::model::time::Instant;
 use crate::people::annotations::AnnotationRoot;
 use crate::people::file_names;
@@ -32,7 +32,7 @@ pub(super) fn judge_version(version: i64) -> Result<(), String> {
 pub(super) fn judge(document: &Document) -> Result<(), String> {
     judge_version(document.version)?;
     let body: Value = serde_json::from_str(&document.body).map_err(|error| format!("its body: {error}"))?;
-    if may_hold_nul(&document.body) && path_to_nul(&body).is_some() {
+    if path_to_nul(&document.body, &body).is_some() {
         return Err("U+0000 cannot be stored".to_owned());
     }
     match document.kind {

@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, TimeUnit, Timest
 use serde_json::Value;
 
 use crate::model::columns::{END, EXTRAS};
-use crate::model::nul::{may_hold_nul, path_to_nul};
+use crate::model::nul::{has_nul, path_to_nul};
 use crate::model::registry::is_json_text;
 use crate::model::time::Instant;
 use crate::store::arrange::KeyColumns;
@@ -114,7 +114,7 @@ fn text_with_nul(texts: &StringArray) -> Option<(usize, String)> {
         return None;
     }
     let mut numbered = texts.iter().enumerate();
-    let found = numbered.find(|(_, text)| text.is_some_and(|text| text.contains('\0')));
+    let found = numbered.find(|(_, text)| text.is_some_and(has_nul));
     found.map(|(row, _)| (row, "U+0000 cannot be stored".to_owned()))
 }
 
@@ -139,7 +139,7 @@ fn json(text: &str, must_be_object: bool) -> Result<(), String> {
     if must_be_object && !value.is_object() {
         return Err("it is not a JSON object".to_owned());
     }
-    if may_hold_nul(text) && path_to_nul(&value).is_some() {
+    if path_to_nul(text, &value).is_some() {
         return Err("U+0000 cannot be stored".to_owned());
     }
     Ok(())
