@@ -28,7 +28,7 @@ const FRESH_MICROS: i64 = MICROS_PER_SECOND;
 pub struct KeyRing {
     directory: PathBuf,
     clock: Arc<dyn Clock>,
-    held: RwLock<LoadedRing>,
+    loaded: RwLock<LoadedRing>,
 }
 
 #[derive(Clone)]
@@ -51,11 +51,11 @@ impl KeyRing {
     /// The keys in `directory`; a signing key is made if there is none.
     pub fn open_or_create(directory: &Path, clock: Arc<dyn Clock>) -> Result<Self, KeyError> {
         SigningKey::open_or_create(directory)?;
-        let held = held(directory, 0, clock.now())?;
+        let loaded = load(directory, 0, clock.now())?;
         Ok(Self {
             directory: directory.to_owned(),
             clock,
-            held: RwLock::new(held),
+            loaded: RwLock::new(loaded),
         })
     }
 
@@ -70,13 +70,13 @@ impl KeyRing {
     }
 
     fn current(&self) -> LoadedRing {
-        let held = self.held.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone();
         let now = self.clock.now();
-        let age = now.micros().saturating_sub(held.looked_at.micros());
+        let age = now.micros().saturating_sub(loaded.looked_at.micros());
         if (0..FRESH_MICROS).contains(&age) {
-            return held;
+            return loaded;
         }
-        let mut place = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let mut place = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
         place.looked_at = now;
         let Ok(files) = files_in(&self.directory) else {
             return place.clone();
@@ -84,10 +84,10 @@ impl KeyRing {
         if files == place.files {
             return place.clone();
         }
-        match self::held(&self.directory, place.keys.generation + 1, now) {
-            Ok(held) => {
-                tracing::info!(keys = held.keys.keys.len(), "the keys of tokens changed");
-                *place = held;
+        match load(&self.directory, place.keys.generation + 1, now) {
+            Ok(loaded) => {
+                tracing::info!(keys = loaded.keys.keys.len(), "the keys of tokens changed");
+                *place = loaded;
             }
             // Between two steps of a rotation, or after somebody's mistake: the previous keys stay in use.
             Err(error) => tracing::error!(%error, "the keys of tokens changed and cannot be used"),
@@ -210,7 +210,8 @@ pub fn files_in(directory: &Path) -> io::Result<Vec<(PathBuf, Option<SystemTime>
     Ok(files)
 }
 
-fn held(directory: &Path, generation: u64, now: Instant) -> Result<LoadedRing, KeyError> {
+/// The keys of all files, if every one can be used.
+fn load(directory: &Path, generation: u64, now: Instant) -> Result<LoadedRing, KeyError> {
     let failed = |source| KeyError::Io {
         path: directory.to_owned(),
         source,

@@ -351,7 +351,6 @@ impl Archive<'_, '_> {
     }
 }
 
-/// The next page of a person's documents.
 /// A person's documents of one kind, page by page.
 struct DocumentPages {
     kind: DocumentKind,
