@@ -17,6 +17,7 @@ pub mod insight;
 pub mod page_of_prepared;
 pub mod partial;
 pub mod places;
+mod quantile;
 pub mod records;
 mod select_partitions;
 pub mod selector;

@@ -8,12 +8,10 @@ use chrono::{NaiveDate, Offset as _, TimeZone as _};
 
 use crate::model::duration::Truncation;
 use crate::model::grid::Grid;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_DAY, TimeRange};
 use crate::model::zone::Zone;
 
 use super::report::Coverage;
-
-const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// Days of a zone.
 #[derive(Clone, Debug)]

@@ -1,16 +1,15 @@
 //! Finds places where somebody stayed after a long absence, or for the first time.
 
 use crate::model::geo::Position;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_DAY, MICROS_PER_MINUTE, TimeRange};
 
 use super::days::{Daily, Days, last};
 use super::draft::{Draft, Look, shown, skipped};
 use super::report::{Comparison, Evidence, Kind, Outcome};
 
-const MINUTE: i64 = 60_000_000;
 const METRES: f64 = 1_000.0;
 /// Shorter stays are stops on the way.
-const LEAST_STAY: i64 = 30 * MINUTE;
+const LEAST_STAY: i64 = 30 * MICROS_PER_MINUTE;
 /// The days in which a new place can be found.
 const WEEK: usize = 7;
 /// The days before, in which it was not visited.
@@ -59,7 +58,7 @@ pub(super) fn new_place(look: &Look<'_>, stays: &[VisitedPlace]) -> Outcome {
         .days
         .of(stay.from)
         .map_or_else(String::new, |day| look.days.date(day).to_string());
-    let minutes = (stay.to.micros() - stay.from.micros()) / MINUTE;
+    let minutes = (stay.to.micros() - stay.from.micros()) / MICROS_PER_MINUTE;
     look.found(Draft {
         kind,
         metrics: vec![METRIC.to_owned()],
@@ -78,7 +77,7 @@ pub(super) fn new_place(look: &Look<'_>, stays: &[VisitedPlace]) -> Outcome {
             delta: distance - 1.0,
             method: format!(
                 "great-circle distance to the nearest earlier stay, of stays of more than {} minutes",
-                LEAST_STAY / MINUTE
+                LEAST_STAY / MICROS_PER_MINUTE
             )
             .into(),
             score: None,
@@ -99,7 +98,7 @@ fn farthest_stay(stays: &[VisitedPlace], since: Instant) -> Option<(f64, &Visite
         if stay.from < since || length <= LEAST_STAY {
             return None;
         }
-        let earliest = stay.from.micros() - DAYS_BEFORE as i64 * 24 * 60 * MINUTE;
+        let earliest = stay.from.micros() - DAYS_BEFORE as i64 * MICROS_PER_DAY;
         let nearest = stays
             .iter()
             .take(number)

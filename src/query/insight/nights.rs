@@ -3,7 +3,7 @@
 //! The night of a day is the cycle of sleep that ends on it; if there are several, the one with most sleep. A
 //! cycle counts once it can no longer grow.
 
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_DAY, MICROS_PER_HOUR, TimeRange};
 
 use super::days::{Daily, Days, last};
 use super::draft::{Draft, Look, shown, shown_change, shown_clock, skipped};
@@ -11,9 +11,7 @@ use super::report::{Comparison, Coverage, Evidence, Kind, Outcome};
 use super::statistics::{interquartile_range, median, robust_z};
 
 /// The time without sleep that separates two cycles; the default of the routes.
-pub(super) const CYCLE_GAP: i64 = 2 * HOUR;
-const HOUR: i64 = 3_600_000_000;
-const MICROS_PER_DAY: i64 = 24 * HOUR;
+pub(super) const CYCLE_GAP: i64 = 2 * MICROS_PER_HOUR;
 const WEEK: usize = 7;
 const LEAST_OF_WEEK: usize = 5;
 const FORTNIGHT: usize = 14;
@@ -79,7 +77,7 @@ impl Nights {
         Self {
             asleep: Daily(
                 main.iter()
-                    .map(|cycle| cycle.map(|cycle| cycle.asleep as f64 / HOUR as f64))
+                    .map(|cycle| cycle.map(|cycle| cycle.asleep as f64 / MICROS_PER_HOUR as f64))
                     .collect(),
             ),
             middle: Daily(main.iter().enumerate().map(middle).collect()),

@@ -2,6 +2,8 @@
 //!
 //! Pure functions of finite numbers. The statistic of no numbers is `None`.
 
+use crate::query::quantile::quantile;
+
 /// The median deviation of a normal distribution, in standard deviations (Iglewicz and Hoaglin).
 const NORMAL: f64 = 0.6745;
 
@@ -9,19 +11,6 @@ const NORMAL: f64 = 0.6745;
 #[must_use]
 pub(super) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
-}
-
-/// The number below which `share` of the values lie; interpolated between neighbours.
-#[must_use]
-pub(super) fn quantile(values: &[f64], share: f64) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let place = share * (sorted.len().checked_sub(1)? as f64);
-    let (low, high) = (
-        sorted.get(place.floor() as usize)?,
-        sorted.get(place.ceil() as usize)?,
-    );
-    Some(low + (high - low) * place.fract())
 }
 
 /// The distance from the first quartile to the third.

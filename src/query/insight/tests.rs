@@ -17,10 +17,9 @@ use crate::model::duration::Truncation;
 use crate::model::geo::Position;
 use crate::model::ids::PersonId;
 use crate::model::registry::MetricKind;
-use crate::model::time::{Instant, parse_instant};
+use crate::model::time::{Instant, MICROS_PER_HOUR, parse_instant};
 use crate::model::zone::Zone;
 
-const HOUR: i64 = 3_600_000_000;
 const PERSON: PersonId = PersonId(Uuid::from_u128(7));
 
 /// The days up to noon of 16 June 2024 in UTC; the 16th is number 120.
@@ -30,7 +29,7 @@ fn days() -> Days {
 
 fn in_zone(zone: Zone, as_of: &str) -> Days {
     let as_of = parse_instant(as_of).unwrap();
-    let first = Instant::from_micros(as_of.micros() - 120 * 24 * HOUR);
+    let first = Instant::from_micros(as_of.micros() - 120 * 24 * MICROS_PER_HOUR);
     Days::new(zone, Truncation::parse("1d").unwrap(), first, as_of).unwrap()
 }
 
@@ -81,11 +80,11 @@ fn is_silent(report: &Report, kind: Kind) -> bool {
 
 /// A night that ends at seven on the day and lasts so long.
 fn night(days: &Days, day: usize, hours: f64) -> Cycle {
-    let end = days.start(day).micros() + 7 * HOUR;
+    let end = days.start(day).micros() + 7 * MICROS_PER_HOUR;
     Cycle {
-        start: Instant::from_micros(end - (hours * HOUR as f64) as i64),
+        start: Instant::from_micros(end - (hours * MICROS_PER_HOUR as f64) as i64),
         end: Instant::from_micros(end),
-        asleep: (hours * HOUR as f64) as i64,
+        asleep: (hours * MICROS_PER_HOUR as f64) as i64,
     }
 }
 
@@ -282,7 +281,7 @@ fn a_silence_of_three_days_after_daily_values_is_a_gap() {
 fn a_stay_far_from_all_others_is_a_new_place() {
     let days = days();
     let stay = |day: usize, latitude: f64, minutes: i64| {
-        let from = days.start(day).micros() + 10 * HOUR;
+        let from = days.start(day).micros() + 10 * MICROS_PER_HOUR;
         VisitedPlace {
             from: Instant::from_micros(from),
             to: Instant::from_micros(from + minutes * 60_000_000),
@@ -335,10 +334,10 @@ fn without_any_data_as_much_is_needed_as_with_a_little() {
         material.metrics.push((metric, Daily(values.clone())));
     }
     material.nights = Some(Nights::of(&days, &[night(&days, 119, 7.0)]));
-    let from = Instant::from_micros(days.start(119).micros() + 8 * HOUR);
+    let from = Instant::from_micros(days.start(119).micros() + 8 * MICROS_PER_HOUR);
     material.visited_places = Some(vec![VisitedPlace {
         from,
-        to: Instant::from_micros(from.micros() + HOUR),
+        to: Instant::from_micros(from.micros() + MICROS_PER_HOUR),
         position: Position::new(50.0, 8.0),
     }]);
     let little = material.report(PERSON);
@@ -366,9 +365,9 @@ fn of_two_cycles_on_a_day_the_longer_is_the_night_and_one_that_may_go_on_is_none
     let days = in_zone(Zone::UTC, "2024-06-16T08:59:59.999998Z");
     let mut cycles: Vec<Cycle> = (114..121).map(|day| night(&days, day, 6.0)).collect();
     let nap = Cycle {
-        start: Instant::from_micros(days.start(118).micros() + 13 * HOUR),
-        end: Instant::from_micros(days.start(118).micros() + 15 * HOUR),
-        asleep: 2 * HOUR,
+        start: Instant::from_micros(days.start(118).micros() + 13 * MICROS_PER_HOUR),
+        end: Instant::from_micros(days.start(118).micros() + 15 * MICROS_PER_HOUR),
+        asleep: 2 * MICROS_PER_HOUR,
     };
     cycles.insert(5, nap);
     let mut material = material(&days);
@@ -386,7 +385,8 @@ fn of_two_cycles_on_a_day_the_longer_is_the_night_and_one_that_may_go_on_is_none
 fn the_middle_of_the_night_is_told_by_the_clock() {
     let zone = Zone::parse("Europe/Berlin").unwrap();
     let days = in_zone(zone, "2024-04-14T12:00:00Z");
-    let at = |day: usize, hours: i64| Instant::from_micros(days.start(day).micros() + hours * HOUR);
+    let at =
+        |day: usize, hours: i64| Instant::from_micros(days.start(day).micros() + hours * MICROS_PER_HOUR);
     // From midnight to eight by the clock; on the last of March the clock skips an hour.
     let cycles: Vec<Cycle> = (60..121)
         .map(|day| Cycle {
@@ -399,7 +399,7 @@ fn the_middle_of_the_night_is_told_by_the_clock() {
                     8
                 },
             ),
-            asleep: 7 * HOUR,
+            asleep: 7 * MICROS_PER_HOUR,
         })
         .collect();
     let mut material = material(&days);

@@ -4,6 +4,7 @@ use super::calculation::Calculation;
 use crate::model::sum::Sum;
 use crate::model::summary::Summary;
 use crate::query::ground::measure::Base;
+use crate::query::quantile::quantile;
 
 /// One point: a level at some time.
 #[derive(Clone, Copy, Debug)]
@@ -207,21 +208,6 @@ impl Powers {
 
 fn power(level: f64) -> f64 {
     10_f64.powf(level / 10.0)
-}
-
-/// The value below which `fraction` of `values` lie, interpolated between the two nearest.
-fn quantile(values: &[f64], fraction: f64) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let place = fraction * sorted.len().checked_sub(1)? as f64;
-    let low = *sorted.get(place.floor() as usize)?;
-    let high = *sorted.get(place.ceil() as usize)?;
-    let between = low + (high - low) * place.fract();
-    if between.is_finite() {
-        return Some(between);
-    }
-    // The distance is too large for a number.
-    Some(low * (1.0 - place.fract()) + high * place.fract())
 }
 
 fn deviation(values: &[f64]) -> Option<f64> {
