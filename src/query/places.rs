@@ -9,6 +9,7 @@ mod as_of;
 pub mod at_time;
 pub mod bounds;
 pub mod calendar;
+pub mod completed;
 mod fixes;
 pub mod geocoder;
 mod location_source;

@@ -21,9 +21,9 @@ use crate::query::operator::{Input, Operator, Plan, Step, Task, like, only};
 use crate::query::paging::RowKey;
 use crate::query::{Prepared, QueryError, Questions};
 
+use super::completed::Otherwise;
 use super::pinned::Granted;
 use super::raw::{RawSpec, shown};
-use super::workouts::Otherwise;
 
 /// The columns of a calendar.
 pub const CALENDAR_COLUMNS: &[&str] = &[
