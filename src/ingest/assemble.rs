@@ -161,7 +161,7 @@ async fn stored_rows(
     let remembered = remembered.filter(|_| looks == Looks::AtMemory);
     let mut failed = None;
     if let Some(snapshot) = remembered {
-        match stores.finder.predecessors(&snapshot, ids).await {
+        match stores.finder.live_rows_of(&snapshot, ids).await {
             Ok(found) => return Ok((snapshot, found)),
             Err(error) => failed = Some((snapshot.stamp(), error)),
         }
@@ -171,7 +171,7 @@ async fn stored_rows(
     if let Some((_, error)) = failed.filter(|(stamp, _)| *stamp == snapshot.stamp()) {
         return Err(error);
     }
-    let found = stores.finder.predecessors(&snapshot, ids).await?;
+    let found = stores.finder.live_rows_of(&snapshot, ids).await?;
     Ok((snapshot, found))
 }
 

@@ -47,7 +47,7 @@ pub(super) async fn changed_ids(
         let own = written.base.only(vec![piece]);
         for part in known.chunks(COMPARED_ROWS) {
             let ids: Vec<RecordId> = part.iter().map(|(id, _)| *id).collect();
-            let found = finder.predecessors(&own, &ids).await?;
+            let found = finder.live_rows_of(&own, &ids).await?;
             let rows: HashMap<RecordId, usize> = part.iter().copied().collect();
             let (schema, batch) = (Arc::clone(&written.layout.storage), batch.clone());
             let part = run_blocking(move || {

@@ -56,7 +56,7 @@ pub(super) async fn bring_forward(
         let since = without(&now, &written.base);
         let mut ids: Vec<RecordId> = written.given.iter().map(|(id, _)| id).collect();
         ids.extend_from_slice(&moved);
-        let found = shared.stores.finder.predecessors(&since, &ids).await?;
+        let found = shared.stores.finder.live_rows_of(&since, &ids).await?;
         let pieces = found
             .iter()
             .flat_map(|part| part.ids.iter().map(|id| (*id, part.piece)));
@@ -192,7 +192,7 @@ async fn held_against(
     found: &StoredRows,
 ) -> Result<Moved, AssembleError> {
     let schema = &written.layout.storage;
-    let as_sent = shared.stores.finder.predecessors(&written.base, moved).await?;
+    let as_sent = shared.stores.finder.live_rows_of(&written.base, moved).await?;
     let as_sent = StoredRows::new(schema, &as_sent)?;
     let mut same = Vec::new();
     let mut others = Vec::new();

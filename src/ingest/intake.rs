@@ -229,7 +229,7 @@ impl Intake {
             .filter(|id| !written.times.know(*id))
             .collect();
         let finder = &self.shared.stores.finder;
-        let found = finder.predecessors(&written.base, &asked).await?;
+        let found = finder.live_rows_of(&written.base, &asked).await?;
         let stored = StoredRows::new(&written.layout.storage, &found)?;
         for (id, place) in stored.iter() {
             written.times.learn(id, &stored.rows, place.row)?;
@@ -249,7 +249,7 @@ impl Intake {
         let ids = named.iter().map(|named| named.id);
         let ids: Vec<RecordId> = ids.filter(|id| !written.given.has(*id)).collect();
         let finder = &self.shared.stores.finder;
-        let found = finder.predecessors(&written.base, &ids).await?;
+        let found = finder.live_rows_of(&written.base, &ids).await?;
         if found.is_empty() {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Reads pieces that are Parquet objects, and verifies every byte against its checksum.
 //!
 //! A `PieceFiles` lives as long as the process and keeps the footers of objects in memory, bounded. All
-//! readers of Parquet, be it the query engine or the search for predecessors, use its readers.
+//! readers of Parquet, be it the query engine or the search by id, use its readers.
 
 use std::collections::HashMap;
 use std::ops::Range;

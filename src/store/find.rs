@@ -47,7 +47,7 @@ const ID_BYTES: i32 = 16;
 
 impl Finder {
     /// The live rows of the partition that have one of `ids`.
-    pub async fn predecessors(
+    pub async fn live_rows_of(
         &self,
         snapshot: &Snapshot,
         ids: &[RecordId],

@@ -238,7 +238,7 @@ impl Bench {
     /// Adds pieces; rows stored before under `ids` die.
     async fn change(&self, add: Vec<NewPiece>, ids: &[RecordId]) {
         let snapshot = self.snapshot().await;
-        let stored = self.finder.predecessors(&snapshot, ids).await.unwrap();
+        let stored = self.finder.live_rows_of(&snapshot, ids).await.unwrap();
         let dead: Vec<_> = stored
             .into_iter()
             .flat_map(|part| part.ids.into_iter().map(move |id| (part.piece, id)))

@@ -69,7 +69,7 @@ async fn held(process: &Process, person: PersonId) -> (i64, Vec<(RecordId, f64)>
     let snapshot = stores.snapshot(person, &data_type(TYPE).id).await.unwrap();
     let ids: Vec<RecordId> = (0..IDS).map(|number| RecordId(id(number))).collect();
     let mut values = Vec::new();
-    for part in stores.finder.predecessors(&snapshot, &ids).await.unwrap() {
+    for part in stores.finder.live_rows_of(&snapshot, &ids).await.unwrap() {
         let column = part.rows.column_by_name("value").unwrap();
         let column = column.as_primitive::<Float64Type>().values().to_vec();
         values.extend(part.ids.into_iter().zip(column));

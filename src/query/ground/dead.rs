@@ -78,7 +78,7 @@ impl DeadRows {
             dead: Arc::new([]),
             ..piece.clone()
         }]);
-        let found = self.finder.predecessors(&unharmed, &piece.dead).await;
+        let found = self.finder.live_rows_of(&unharmed, &piece.dead).await;
         let mut rows = Vec::with_capacity(piece.dead.len());
         for found in found.map_err(outside)? {
             let keys = KeyColumns::of(&found.rows).map_err(outside)?;

@@ -60,7 +60,7 @@ async fn found_by(
         .get(person, &[heart_rate()])
         .await?
         .remove(0);
-    let rows = finder.predecessors(&snapshot, ids).await?;
+    let rows = finder.live_rows_of(&snapshot, ids).await?;
     let mut values = HashMap::new();
     for part in rows {
         assert_eq!(ids_of(&part.rows), part.ids);
@@ -176,7 +176,7 @@ async fn found_rows_are_what_was_stored_in_every_column() {
         let wanted: Vec<usize> = (from..20_000).step_by(step).take(4_000).collect();
         let numbers = UInt32Array::from_iter_values(wanted.iter().map(|row| *row as u32));
         let expected = take_record_batch(&batch, &numbers).unwrap();
-        let found = finder.predecessors(&snapshot, &ids_of(&expected)).await.unwrap();
+        let found = finder.live_rows_of(&snapshot, &ids_of(&expected)).await.unwrap();
         let [part] = found.as_slice() else {
             panic!("they are in one piece: {found:?}");
         };
@@ -198,19 +198,19 @@ async fn ids_that_are_not_there_hide_none_that_are() {
         let finder = finder_with(&bench, memory);
         assert!(
             finder
-                .predecessors(&snapshot, &strangers)
+                .live_rows_of(&snapshot, &strangers)
                 .await
                 .unwrap()
                 .is_empty()
         );
         for some in ids_of(&batch).chunks(7_000) {
             let mixed: Vec<RecordId> = some.iter().chain(&strangers[..1_000]).copied().collect();
-            let found = finder.predecessors(&snapshot, &mixed).await.unwrap();
+            let found = finder.live_rows_of(&snapshot, &mixed).await.unwrap();
             let found: Vec<RecordId> = found.into_iter().flat_map(|part| part.ids).collect();
             assert_eq!(found, some);
         }
         for few in ids_of(&batch).chunks(2).step_by(5_000) {
-            let found = finder.predecessors(&snapshot, few).await.unwrap();
+            let found = finder.live_rows_of(&snapshot, few).await.unwrap();
             let found: Vec<RecordId> = found.into_iter().flat_map(|part| part.ids).collect();
             assert_eq!(found, few);
         }
@@ -272,7 +272,7 @@ async fn rows_are_found_in_every_section_however_filters_are_read() {
             let mut wanted: Vec<RecordId> = wanted.collect();
             let strangers = (0..count).map(|_| RecordId(Uuid::new_v4()));
             let asked: Vec<RecordId> = wanted.iter().copied().chain(strangers).collect();
-            let found = finder.predecessors(&snapshot, &asked).await.unwrap();
+            let found = finder.live_rows_of(&snapshot, &asked).await.unwrap();
             let mut found: Vec<RecordId> = found.into_iter().flat_map(|part| part.ids).collect();
             wanted.sort_unstable();
             found.sort_unstable();

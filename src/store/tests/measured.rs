@@ -132,26 +132,26 @@ async fn prints_what_writing_an_object_and_finding_ids_in_it_costs() {
         .remove(0);
     let fresh: Vec<RecordId> = (0..10_000).map(|_| RecordId(Uuid::new_v4())).collect();
     each("10,000 random ids against it, none there, first", 1, || async {
-        finder.predecessors(&snapshot, &fresh).await.unwrap().len()
+        finder.live_rows_of(&snapshot, &fresh).await.unwrap().len()
     })
     .await;
     each("10,000 random ids against it, none there", 20, || async {
-        finder.predecessors(&snapshot, &fresh).await.unwrap().len()
+        finder.live_rows_of(&snapshot, &fresh).await.unwrap().len()
     })
     .await;
     let ordered: Vec<RecordId> = (0..10_000).map(|_| RecordId(Uuid::now_v7())).collect();
     each("10,000 ids in order of time", 20, || async {
-        finder.predecessors(&snapshot, &ordered).await.unwrap().len()
+        finder.live_rows_of(&snapshot, &ordered).await.unwrap().len()
     })
     .await;
     let one = [fresh[0]];
     each("one id", 200, || async {
-        finder.predecessors(&snapshot, &one).await.unwrap().len()
+        finder.live_rows_of(&snapshot, &one).await.unwrap().len()
     })
     .await;
     let known: Vec<RecordId> = ids_of(&batch.slice(1_000_000, 10_000));
     each("10,000 ids that are there", 3, || async {
-        finder.predecessors(&snapshot, &known).await.unwrap().len()
+        finder.live_rows_of(&snapshot, &known).await.unwrap().len()
     })
     .await;
 }

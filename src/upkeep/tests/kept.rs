@@ -38,7 +38,7 @@ async fn nothing_is_kept_of_objects_in_whose_place_are_others() {
     }
     let snapshot = bench.snapshot().await;
     let ids: Vec<RecordId> = (0..40).map(record).collect();
-    let found = bench.finder.predecessors(&snapshot, &ids).await.unwrap();
+    let found = bench.finder.live_rows_of(&snapshot, &ids).await.unwrap();
     assert_eq!(found.iter().map(|part| part.ids.len()).sum::<usize>(), 40);
     for piece in &snapshot.pieces {
         let PieceContent::Object(place) = &piece.content else {
@@ -61,7 +61,7 @@ async fn nothing_is_kept_of_objects_in_whose_place_are_others() {
     let after = held(&registry);
     assert!(after.values().all(|bytes| *bytes == 0), "{after:?}");
     // Who still has the state of before finds it.
-    let found = bench.finder.predecessors(&snapshot, &ids).await.unwrap();
+    let found = bench.finder.live_rows_of(&snapshot, &ids).await.unwrap();
     assert_eq!(found.iter().map(|part| part.ids.len()).sum::<usize>(), 40);
     assert_eq!(bench.visible().await.len(), 40);
 }

@@ -142,7 +142,7 @@ impl Bench {
             .iter()
             .map(|sample| RecordId(Uuid::from_u128(sample.id)))
             .collect();
-        let stored = self.finder.predecessors(&snapshot, &ids).await.unwrap();
+        let stored = self.finder.live_rows_of(&snapshot, &ids).await.unwrap();
         let dead: Vec<_> = stored
             .into_iter()
             .flat_map(|part| part.ids.into_iter().map(move |id| (part.piece, id)))
