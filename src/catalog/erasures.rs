@@ -11,13 +11,19 @@ mod mentions;
 mod owned_groups;
 mod purging;
 mod purging_mentions;
+mod purging_texts;
+mod rewriting;
+mod spellings;
 mod steps;
 
 pub use erasure::Erasure;
 
+use serde_json::Value as Json;
+
 use super::Catalog;
 use super::database::Value;
 use super::errors::CatalogError;
+use super::estates::row_of;
 use super::inserting::Existing;
 use super::rows::id;
 use super::sound_rows::WithDamage;
@@ -28,7 +34,7 @@ use super::witness::is_repeated;
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use erasure::{read, stays_under_way};
-use mentions::mentioning;
+use mentions::{mentioning, page_after, referring};
 
 /// What the first transaction removes: everything by which something else is found, and everything that is
 /// counted, so that what is left of a person never looks like damage.
@@ -50,11 +56,24 @@ const UNDER_WAY: &str = "WHERE ended_at IS NULL ORDER BY begun_at, mark";
 const OF_NO_PIECE: &str =
     "SELECT COUNT(*) FROM (SELECT piece FROM blobs EXCEPT SELECT piece FROM pieces) AS strange";
 
+/// How many rows are looked at together.
+const ROWS_AT_ONCE: i64 = 512;
+
 /// Rows in which a person is still found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     pub table: String,
     pub rows: u64,
+    /// They belong to others, whose records refer to the text with the id, or have the same id themselves:
+    /// no erasure removes that.
+    pub stays: bool,
+}
+
+/// Whether a row that mentions a person does so only where that stays, as [`Trace::stays`] tells. `row`: the
+/// values of a row of this table, as an [`EstatePage`](super::estates::EstatePage) has them.
+#[must_use]
+pub fn only_stays(table: &str, row: Vec<Json>, person: PersonId) -> bool {
+    row_of(table, row).is_some_and(|(table, row)| mentions::only_stays(table, &row, person))
 }
 
 impl Catalog {
@@ -191,30 +210,51 @@ impl Catalog {
         {
             let (condition, values) = mentioning(table, person);
             let sql = format!("SELECT COUNT(*) FROM {} WHERE {condition}", table.name);
-            self.trace(table.name, sql, values, &mut traces).await?;
+            let rows = self.count(sql, values).await?;
+            let staying = if rows > 0 {
+                self.staying_rows(table, person).await?
+            } else {
+                0
+            };
+            for (rows, stays) in [(rows.saturating_sub(staying), false), (staying, true)] {
+                let table = table.name.to_owned();
+                traces.push(Trace { table, rows, stays });
+            }
         }
-        let whose = "blobs, of no piece: nobody can tell whose,";
-        self.trace(whose, OF_NO_PIECE.to_owned(), Vec::new(), &mut traces)
-            .await?;
+        traces.push(Trace {
+            table: "blobs, of no piece: nobody can tell whose,".to_owned(),
+            rows: self.count(OF_NO_PIECE.to_owned(), Vec::new()).await?,
+            stays: false,
+        });
+        traces.retain(|trace| trace.rows > 0);
         Ok(traces)
     }
 
-    async fn trace(
-        &self,
-        table: &str,
-        sql: String,
-        values: Vec<Value>,
-        traces: &mut Vec<Trace>,
-    ) -> Result<(), CatalogError> {
+    async fn count(&self, sql: String, values: Vec<Value>) -> Result<u64, CatalogError> {
         let rows = self.database.fetch(sql, values).await?;
         let count = rows.first().map_or(Ok(0), |row| row.int(0))?;
-        if count > 0 {
-            traces.push(Trace {
-                table: table.to_owned(),
-                rows: count.unsigned_abs(),
-            });
+        Ok(count.unsigned_abs())
+    }
+
+    /// How many rows of a table mention a person only where that stays.
+    async fn staying_rows(&self, table: &Table, person: PersonId) -> Result<u64, CatalogError> {
+        let Some(clause) = referring(table, person) else {
+            return Ok(0);
+        };
+        let (mut staying, mut after) = (0, Vec::new());
+        loop {
+            let (rest, values) = page_after(table, clause.clone(), &after, ROWS_AT_ONCE);
+            // Not verified: a damaged row is counted too, as it is.
+            let rows = self.database.fetch(table.select(&rest), values).await?;
+            if rows.is_empty() {
+                return Ok(staying);
+            }
+            for row in &rows {
+                let values = table.values(row)?;
+                staying += u64::from(mentions::only_stays(table, &values, person));
+                after = values.into_iter().take(table.key).collect();
+            }
         }
-        Ok(())
     }
 
     /// Overwrites what removed rows leave in the database's own files, where the database supports that.

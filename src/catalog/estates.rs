@@ -16,5 +16,6 @@ mod writer;
 
 pub use manifests::KnownManifest;
 pub use pages::EstatePage;
+pub(super) use pages::row_of;
 pub use reader::EstateReader;
 pub use writer::EstateWriter;

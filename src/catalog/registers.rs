@@ -31,8 +31,9 @@ pub struct RegisteredCounts {
     pub definitions: u64,
 }
 
-/// The state of a person's sources. While it stays the same, so do they: since a source is never changed, nor
-/// removed before its person is, there are more of them in each later state.
+/// The state of a person's sources. While it stays the same, so do their ids and keys: since neither of a
+/// source is ever changed, nor is one removed before its person is, there are more of them in each later
+/// state. (The name changes where it has the id of somebody who was erased.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourcesState(Folder);
 

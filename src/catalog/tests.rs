@@ -4,6 +4,7 @@
 mod bookkeeping;
 mod copying;
 mod documents;
+mod erased_texts;
 mod erasures;
 mod estates;
 mod orphans;

@@ -13,6 +13,8 @@ use super::ids::PersonId;
 
 /// Hashed before the id, so that a mark cannot equal any other hash of an id.
 const PURPOSE: &[u8] = b"almanac erased person 1";
+/// Hashed before a mark, for what stands for the id where the first choice is taken.
+const FURTHER_STAND_IN: &[u8] = b"almanac erased person 1, stands in";
 const BYTES: usize = 32;
 
 /// Tells an erased person apart from all others without naming them.
@@ -29,10 +31,19 @@ impl ErasureMark {
     }
 
     /// What stands for the person's id where others wrote it as a part of something. Each person has another
-    /// one, so that what was different stays so.
+    /// one, so that what was different stays so. `turn`: 0, or how many were tried that are taken.
     #[must_use]
-    pub fn stand_in(&self) -> Uuid {
-        let [bytes, _] = self.0.as_chunks::<16>().0 else {
+    pub fn stand_in(&self, turn: u32) -> Uuid {
+        let digest: [u8; BYTES] = if turn == 0 {
+            self.0
+        } else {
+            let mut hasher = Sha256::new();
+            hasher.update(FURTHER_STAND_IN);
+            hasher.update(self.0);
+            hasher.update(turn.to_be_bytes());
+            hasher.finalize().into()
+        };
+        let [bytes, _] = digest.as_chunks::<16>().0 else {
             return Uuid::nil();
         };
         Builder::from_bytes(*bytes)
@@ -90,5 +101,16 @@ mod tests {
         assert_ne!(one, other);
         assert_eq!(one.to_string().parse(), Ok(one));
         assert_eq!(one.to_string()[1..].parse::<ErasureMark>(), Err(NoMark));
+    }
+
+    #[test]
+    fn each_turn_has_another_stand_in_and_each_person_others() {
+        let [one, other] = [1, 2].map(|number| ErasureMark::of(PersonId(Uuid::from_u128(number))));
+        let turns = (0..4).flat_map(|turn| [one.stand_in(turn), other.stand_in(turn)]);
+        let mut stand_ins: Vec<Uuid> = turns.collect();
+        assert_eq!(one.stand_in(3), one.stand_in(3));
+        stand_ins.sort_unstable();
+        stand_ins.dedup();
+        assert_eq!(stand_ins.len(), 8);
     }
 }

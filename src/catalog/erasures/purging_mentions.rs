@@ -1,15 +1,11 @@
-//! Removes a person from rows of others: links to them, documents and entries of logs that name them, and
-//! memberships in their groups.
+//! Removes a person from rows of others: links to them, memberships in their groups, and whatever names them.
 //!
-//! No index leads to most of these, so each kind of row is looked at once from its beginning to its end, and
-//! outside the transactions that change what is found, in small steps: nobody else waits for a look. Where
-//! the last look stopped does not matter to the next one, which finds what is left. Knows how documents are
-//! counted and linked.
+//! What is found is changed in small steps. Where the last look stopped does not matter to the next one,
+//! which finds what is left. Knows how documents are counted and linked.
 
 use uuid::Uuid;
 
 use super::erasure::Erasure;
-use super::mentions::{renamed, says, without};
 use super::owned_groups;
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
@@ -17,9 +13,8 @@ use crate::catalog::documents::DocumentKind;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::folders::{read_folder, write_folder};
 use crate::catalog::granting::{INVITES, MEMBER_OF, SHARED_WITH_PERSON};
-use crate::catalog::inserting::Existing;
 use crate::catalog::rows::{id, text};
-use crate::catalog::tables::{ACCESS_LOG, DOCUMENTS, LINKS};
+use crate::catalog::tables::{DOCUMENTS, LINKS};
 use crate::catalog::verified_rows::{VerifiedRow, one_of};
 use crate::model::ids::PersonId;
 
@@ -40,8 +35,7 @@ impl Catalog {
             return Ok(false);
         };
         let mut found = self.purge_links(erasure, person).await?;
-        found |= self.purge_bodies(erasure, person).await?;
-        found |= self.purge_log(erasure, person).await?;
+        found |= self.purge_texts(erasure, person).await?;
         found |= self.purge_memberships(erasure).await?;
         Ok(found)
     }
@@ -150,133 +144,6 @@ impl Catalog {
         self.conclude(session).await?;
         Ok(true)
     }
-
-    /// Removes the person from other people's documents.
-    async fn purge_bodies(&self, erasure: &Erasure, person: PersonId) -> Result<bool, CatalogError> {
-        let rest = format!(
-            "WHERE (kind, document) > ($4, $5) AND person <> $1 AND ({} OR {}) \
-             ORDER BY kind, document LIMIT $3",
-            says("body", 2),
-            says("name", 2)
-        );
-        let mut after = vec![text(""), Value::Bytes(Vec::new())];
-        let mut any = false;
-        loop {
-            let values = [of_name(person), after].concat();
-            let found = self.database.select(&DOCUMENTS, &rest, values).await?;
-            let Some(last) = found.last() else {
-                return Ok(any);
-            };
-            after = last.key(&DOCUMENTS);
-            for document in found {
-                if !self.purge_body(erasure, person, &document).await? {
-                    return Ok(any);
-                }
-                any = true;
-            }
-        }
-    }
-
-    /// Removes the person from somebody else's document. `false` if the erasure is over.
-    async fn purge_body(
-        &self,
-        erasure: &Erasure,
-        person: PersonId,
-        document: &VerifiedRow,
-    ) -> Result<bool, CatalogError> {
-        let owner = document.id(2, PersonId::from_slice)?;
-        let kind = document.text(0)?;
-        let Some(mut session) = self.locked(erasure, owner).await? else {
-            return Ok(false);
-        };
-        let current = session
-            .select(
-                &DOCUMENTS,
-                "WHERE kind = $1 AND document = $2",
-                document.key(&DOCUMENTS),
-            )
-            .await?;
-        if let Some(current) = current.into_iter().next() {
-            let before = current.checksum;
-            let body = without(current.text(4)?, person);
-            let version = current.int(5)? + 1;
-            let mut row = current.into_values();
-            if let Some(Value::Text(name)) = row.get_mut(3) {
-                *name = renamed(name, person);
-            }
-            if let Some(value) = row.get_mut(4) {
-                *value = Value::Text(body);
-            }
-            if let Some(value) = row.get_mut(5) {
-                *value = Value::Int(version);
-            }
-            let written = session.insert(&DOCUMENTS, vec![row], Existing::Replace).await?;
-            let after = written.checksums.first().copied().unwrap_or_default();
-            recount(&mut session, owner, kind, 0, before ^ after).await?;
-        }
-        self.note_urgent_manifest(&mut session, owner).await?;
-        self.conclude(session).await?;
-        Ok(true)
-    }
-
-    /// Removes the person from entries of other people's logs. These stay, with the nil id in its place.
-    async fn purge_log(&self, erasure: &Erasure, person: PersonId) -> Result<bool, CatalogError> {
-        let rest = format!(
-            "WHERE (person, entry) > ($4, $5) AND person <> $1 AND (actor = $1 OR {}) \
-             ORDER BY person, entry LIMIT $3",
-            says("body", 2)
-        );
-        let mut after = vec![Value::Bytes(Vec::new()), Value::Bytes(Vec::new())];
-        let mut any = false;
-        loop {
-            let values = [of_name(person), after].concat();
-            let found = self.database.select(&ACCESS_LOG, &rest, values).await?;
-            let Some(last) = found.last() else {
-                return Ok(any);
-            };
-            after = last.key(&ACCESS_LOG);
-            if !self.purge_entries(erasure, person, &found).await? {
-                return Ok(any);
-            }
-            any = true;
-        }
-    }
-
-    /// Removes the person from some entries, as they are now. `false` if the erasure is over.
-    async fn purge_entries(
-        &self,
-        erasure: &Erasure,
-        person: PersonId,
-        entries: &[VerifiedRow],
-    ) -> Result<bool, CatalogError> {
-        let Some(mut session) = self.while_under_way(erasure).await? else {
-            return Ok(false);
-        };
-        let of_entry = format!("WHERE person = $1 AND entry = $2{}", session.locking());
-        let mut rows = Vec::with_capacity(entries.len());
-        for entry in entries {
-            let current = session
-                .select(&ACCESS_LOG, &of_entry, entry.key(&ACCESS_LOG))
-                .await?;
-            let Some(current) = current.into_iter().next() else {
-                continue;
-            };
-            let body = without(current.text(4)?, person);
-            self.note_urgent_manifest(&mut session, current.id(0, PersonId::from_slice)?)
-                .await?;
-            let mut row = current.into_values();
-            if let Some(actor) = row.get_mut(3).filter(|actor| **actor == id(person.0)) {
-                *actor = id(Uuid::nil());
-            }
-            if let Some(value) = row.get_mut(4) {
-                *value = Value::Text(body);
-            }
-            rows.push(row);
-        }
-        session.insert(&ACCESS_LOG, rows, Existing::Replace).await?;
-        self.conclude(session).await?;
-        Ok(true)
-    }
 }
 
 /// The rest of a `select` of links of some kinds from other people's documents to a person.
@@ -288,11 +155,6 @@ fn to_person(kinds: &str) -> String {
 /// it would take a person for having as few.
 fn links_of_one(by_document: &str) -> String {
     format!("{by_document} WHERE document = $1 AND person = $2")
-}
-
-/// How rows are looked for that name a person: by the id, and by it as text; and how many at once.
-fn of_name(person: PersonId) -> Vec<Value> {
-    vec![id(person.0), text(&person.to_string()), Value::Int(AT_ONCE)]
 }
 
 /// The document that a link of `owner` belongs to. It is looked for by its key; one whose kind is damaged is

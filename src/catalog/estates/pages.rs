@@ -79,7 +79,7 @@ pub(super) fn json_of(value: Value) -> Json {
     }
 }
 
-pub(super) fn value_of(kind: Kind, value: Json) -> Option<Value> {
+fn value_of(kind: Kind, value: Json) -> Option<Value> {
     match (kind, value) {
         (Kind::Int | Kind::OptionalInt, Json::Number(value)) => value.as_i64().map(Value::Int),
         (Kind::Text | Kind::OptionalText, Json::String(value)) => Some(Value::Text(value)),
@@ -88,6 +88,18 @@ pub(super) fn value_of(kind: Kind, value: Json) -> Option<Value> {
         (Kind::OptionalText, Json::Null) => Some(Value::NullText),
         _ => None,
     }
+}
+
+/// The table of this name, and the values of a row of it that was written down. `None`: there is none, or its
+/// rows are others.
+pub(in crate::catalog) fn row_of(table: &str, row: Vec<Json>) -> Option<(&'static Table, Vec<Value>)> {
+    let table = TABLES.iter().copied().find(|known| known.name == table)?;
+    if row.len() != table.columns.len() {
+        return None;
+    }
+    let values = table.columns.iter().zip(row);
+    let values = values.map(|((_, kind), value)| value_of(*kind, value));
+    Some((table, values.collect::<Option<_>>()?))
 }
 
 pub(super) fn bytes_of(hex: &str) -> Option<Vec<u8>> {

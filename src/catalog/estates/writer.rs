@@ -1,6 +1,6 @@
 //! Puts back what was read of a person, in one transaction, and verifies it before that commits.
 
-use super::pages::{BLOBS, EstatePage, TABLES, bytes_of, unreadable, value_of};
+use super::pages::{BLOBS, EstatePage, TABLES, bytes_of, row_of, unreadable};
 use crate::catalog::Catalog;
 use crate::catalog::database::Session;
 use crate::catalog::documents::DocumentKind;
@@ -81,13 +81,7 @@ impl EstateWriter {
             .ok_or_else(unreadable)?;
         let mut rows = Vec::with_capacity(page.rows.len());
         for row in page.rows {
-            if row.len() != table.columns.len() {
-                return Err(unreadable());
-            }
-            let values = table.columns.iter().zip(row);
-            let values = values
-                .map(|((_, kind), value)| value_of(*kind, value).ok_or_else(unreadable))
-                .collect::<Result<Vec<_>, _>>()?;
+            let (_, values) = row_of(table.name, row).ok_or_else(unreadable)?;
             let owner = table.columns.iter().position(|(name, _)| *name == "person");
             if owner.and_then(|owner| values.get(owner)) != Some(&id(self.person.0)) {
                 return Err(unreadable());

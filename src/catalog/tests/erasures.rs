@@ -16,7 +16,7 @@ use crate::catalog::rows::id;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
-fn first_commit(person: PersonId) -> Commit {
+pub(super) fn first_commit(person: PersonId) -> Commit {
     Commit {
         changes: vec![PartitionChange {
             person,
@@ -37,7 +37,13 @@ fn first_commit(person: PersonId) -> Commit {
     }
 }
 
-async fn keep(bench: &Bench, owner: PersonId, kind: DocumentKind, body: String, links: Vec<Link>) -> Uuid {
+pub(super) async fn keep(
+    bench: &Bench,
+    owner: PersonId,
+    kind: DocumentKind,
+    body: String,
+    links: Vec<Link>,
+) -> Uuid {
     let document = Document {
         kind,
         id: Uuid::now_v7(),
@@ -84,13 +90,13 @@ fn ended(begun: &Erasure) -> Erasure {
 }
 
 /// What is left, without what other tests in the same database leave.
-async fn traces(bench: &Bench, person: PersonId) -> Vec<Trace> {
+pub(super) async fn traces(bench: &Bench, person: PersonId) -> Vec<Trace> {
     let mut traces = bench.catalog.traces_of(person).await.unwrap();
     traces.retain(|trace| !trace.table.starts_with("blobs"));
     traces
 }
 
-async fn purge(bench: &Bench, erasure: &Erasure) {
+pub(super) async fn purge(bench: &Bench, erasure: &Erasure) {
     let mut attempts = 0;
     loop {
         let purged = match bench.catalog.purge_own(erasure).await {
