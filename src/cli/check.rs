@@ -111,7 +111,7 @@ async fn check_erased(settings: &Settings, person: PersonId) -> Result<(), Faile
     let remains = Box::pin(traces_left(&stores, person, &spill)).await;
     let now = stores.catalog.now().await;
     stores.catalog.close().await;
-    let TracesLeft { erasure, left } = remains.map_err(Failed::from_error)?;
+    let TracesLeft { erasure, left, stays } = remains.map_err(Failed::from_error)?;
     let now = now.map_err(Failed::from_error)?;
     print(&match erasure {
         None => format!("no erasure of {person} is known\n"),
@@ -126,6 +126,9 @@ async fn check_erased(settings: &Settings, person: PersonId) -> Result<(), Faile
             erase::ends_by(begun_at, now)
         ),
     })?;
+    for what in &stays {
+        print(&format!("stays: {what}\n"))?;
+    }
     for what in &left {
         print(&format!("left: {what}\n"))?;
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use futures::TryStreamExt as _;
 
 use super::erase::FOLDERS_OF_PEOPLE;
-use super::manifest::mentions;
+use super::manifest::{Mention, mention_of};
 use super::stores::UpkeepStores;
 use crate::catalog::erasures::Erasure;
 use crate::model::ids::PersonId;
@@ -24,6 +24,8 @@ const WHOLE_STORE: &str = "";
 pub struct TracesLeft {
     pub erasure: Option<Erasure>,
     pub left: Vec<String>,
+    /// What others still say of the person where no erasure removes it.
+    pub stays: Vec<String>,
 }
 
 /// Looks for what is left of a person. `spill`: where questions on this machine put what exceeds their
@@ -34,14 +36,12 @@ pub async fn traces_left(
     spill: &Path,
 ) -> Result<TracesLeft, StoreError> {
     let erasure = stores.catalog.erasure_of(person).await?;
-    let mut left: Vec<String> = stores
-        .catalog
-        .traces_of(person)
-        .await?
-        .into_iter()
-        .map(|trace| format!("catalogue: table {}: {} rows", trace.table, trace.rows))
-        .collect();
-    in_store(stores, person, &mut left).await?;
+    let (mut left, mut stays) = (Vec::new(), Vec::new());
+    for trace in stores.catalog.traces_of(person).await? {
+        let found = if trace.stays { &mut stays } else { &mut left };
+        found.push(format!("catalogue: table {}: {} rows", trace.table, trace.rows));
+    }
+    in_store(stores, person, &mut left, &mut stays).await?;
     if let Some(keys) = stores.snapshots.keys()
         && keys.has(person).await?
     {
@@ -65,10 +65,16 @@ pub async fn traces_left(
         }
     }
     left.sort_unstable();
-    Ok(TracesLeft { erasure, left })
+    stays.sort_unstable();
+    Ok(TracesLeft { erasure, left, stays })
 }
 
-async fn in_store(stores: &UpkeepStores, person: PersonId, left: &mut Vec<String>) -> Result<(), StoreError> {
+async fn in_store(
+    stores: &UpkeepStores,
+    person: PersonId,
+    left: &mut Vec<String>,
+    stays: &mut Vec<String>,
+) -> Result<(), StoreError> {
     let objects = stores.objects();
     let names = [person.to_string(), person.0.simple().to_string()];
     let mut manifests = Vec::new();
@@ -92,9 +98,10 @@ async fn in_store(stores: &UpkeepStores, person: PersonId, left: &mut Vec<String
         }
     }
     for path in manifests {
-        match mentions(objects, &path, &names).await {
-            Ok(false) | Err(StoreError::Missing { .. }) => {}
-            Ok(true) => left.push(format!("store: {path} names the person")),
+        match mention_of(objects, &path, person, &names).await {
+            Ok(Mention::Nowhere) | Err(StoreError::Missing { .. }) => {}
+            Ok(Mention::WhereItStays) => stays.push(format!("store: {path} names the person")),
+            Ok(Mention::Elsewhere) => left.push(format!("store: {path} names the person")),
             Err(StoreError::Corrupt { what }) => {
                 left.push(format!("store: {what}: what it says cannot be told"));
             }

@@ -18,6 +18,7 @@ use zstd::stream::{read::Decoder, write::Encoder};
 use super::manifest_names::{TakenNumbers, manifest_path, parse_manifest_path};
 use super::stores::UpkeepStores;
 use crate::catalog::CatalogError;
+use crate::catalog::erasures::only_stays;
 use crate::catalog::estates::{EstatePage, EstateReader, EstateWriter, KnownManifest};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -255,20 +256,40 @@ async fn send(person: PersonId, mut estate: EstateReader, upload: &mut Upload) -
     upload.write(lines.end()?).await
 }
 
-/// Whether a manifest contains one of `names`.
-pub async fn mentions(objects: &ObjectStorage, path: &str, names: &[String]) -> Result<bool, StoreError> {
+/// Where a manifest mentions a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mention {
+    Nowhere,
+    /// Where no erasure removes it, as [`only_stays`] tells.
+    WhereItStays,
+    Elsewhere,
+}
+
+/// Whether a manifest mentions a person who has one of these `names`, in small letters.
+pub async fn mention_of(
+    objects: &ObjectStorage,
+    path: &str,
+    person: PersonId,
+    names: &[String],
+) -> Result<Mention, StoreError> {
     let content = objects.get(path).await?;
     let (path, names) = (path.to_owned(), names.to_vec());
     let searched = tokio::task::spawn_blocking(move || {
+        let mut found = Mention::Nowhere;
         let mut line = String::new();
         let mut lines = lines_of(&content)?;
         while lines.read_line(&mut line).ok()? > 0 {
-            if names.iter().any(|name| line.contains(name)) {
-                return Some(true);
+            let lower = line.to_ascii_lowercase();
+            if names.iter().any(|name| lower.contains(name.as_str())) {
+                let row = serde_json::from_str::<Row>(&line);
+                if !row.is_ok_and(|Row(table, values)| only_stays(&table, values, person)) {
+                    return Some(Mention::Elsewhere);
+                }
+                found = Mention::WhereItStays;
             }
             line.clear();
         }
-        Some(false)
+        Some(found)
     });
     let found = searched.await.map_err(unwritable)?;
     found.ok_or_else(|| StoreError::corrupt(format!("{path} cannot be read")))

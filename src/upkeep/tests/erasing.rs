@@ -11,7 +11,7 @@ use crate::catalog::CatalogError;
 use crate::catalog::access_log::LogEntry;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::granting::{INVITES, MEMBER_OF, SHARED_WITH_PERSON};
-use crate::catalog::records::{Effect, UploadReceipt};
+use crate::catalog::records::{Effect, SeenSource, UploadReceipt};
 use crate::catalog::test_databases::files_with;
 use crate::model::ids::UploadId;
 use crate::store::StoreError;
@@ -208,6 +208,34 @@ async fn nothing_of_an_erased_person_stays_and_others_keep_what_is_theirs() {
     assert_eq!((log.len(), log[0].actor), (1, PersonId(Uuid::nil())));
     assert_eq!(numbers(bench.stores.objects(), friend).await.unwrap().len(), 1);
     assert_eq!(catalog.people_ids().await.unwrap(), [friend]);
+}
+
+#[tokio::test]
+async fn the_key_of_a_friends_source_stays_and_is_not_left() {
+    let bench = Bench::new().await;
+    let friend = friends(&bench).await;
+    let source = SeenSource {
+        person: friend,
+        key: format!("com.example.{}", bench.key.person).to_uppercase(),
+        name: None,
+    };
+    let commit = Commit {
+        sources: vec![source],
+        ..Commit::default()
+    };
+    let outcome = bench.stores.catalog.commit(commit).await.unwrap();
+    assert_eq!(outcome, CommitOutcome::Done);
+    begin(&bench).await;
+    assert!(go_on(&bench, usize::MAX).await);
+    let remains = traces_left(&bench.stores, bench.key.person, bench.directory.path()).await;
+    let stays = remains.unwrap().stays;
+    assert_eq!(left(&bench).await, [""; 0]);
+    assert_eq!(stays.len(), 2, "{stays:?}");
+    assert_eq!(stays[0], "catalogue: table sources: 1 rows");
+    assert!(
+        stays[1].starts_with(&format!("store: people/{friend}/")),
+        "{stays:?}"
+    );
 }
 
 #[tokio::test]
