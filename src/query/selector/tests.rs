@@ -151,6 +151,19 @@ fn rule_5_7_labels_are_conditions_that_all_hold() {
 }
 
 #[test]
+fn rule_5_7_a_label_may_be_called_like_a_number() {
+    let selector = read(
+        r#"{__name__="Event/0193b5a2-0000-7000-8000-000000000001", nan="a", Inf!="b", infinity=~"c"}[1d]"#,
+    );
+    let fields = selector
+        .conditions
+        .iter()
+        .map(|condition| condition.field.as_str());
+    assert_eq!(fields.collect::<Vec<&str>>(), ["nan", "Inf", "infinity"]);
+    assert!(Selector::parse("HeartRate[nan]").is_err());
+}
+
+#[test]
 fn rule_5_7_what_is_not_supported_is_named() {
     for (text, token) in [
         ("rate(HeartRate[5m])", "`rate`"),

@@ -86,7 +86,8 @@ impl Reader {
     }
 
     fn word(&mut self, word: &str) -> Result<(), SelectorError> {
-        let seconds = seconds(word)?.filter(|_| !self.in_labels);
+        // Labels are names, however much like numbers they look.
+        let seconds = if self.in_labels { None } else { seconds(word)? };
         if let (Some(seconds), Some(is_before)) = (&seconds, self.moment_follows.take()) {
             self.words.moment = micros(seconds, is_before);
         }
