@@ -51,7 +51,9 @@ impl Position {
         (latitude.to_string(), longitude.to_string())
     }
 
-    fn on_unit_sphere(self) -> [f64; 3] {
+    /// The point on a sphere of radius 1, seen from its middle.
+    #[must_use]
+    pub fn on_unit_sphere(self) -> [f64; 3] {
         let (north, east) = (self.latitude.to_radians(), self.longitude.to_radians());
         [north.cos() * east.cos(), north.cos() * east.sin(), north.sin()]
     }

@@ -4,7 +4,8 @@
 //! on the same thread wait as long. Most operators are short between two batches. Those whose work grows with
 //! how many samples are open at one moment count it. Knows nothing of what the work is.
 
-use std::task::Context;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
 
 /// Samples that are touched in a turn: some milliseconds.
 const WORK: usize = 1 << 16;
@@ -43,5 +44,18 @@ impl Turn {
             context.waker().wake_by_ref();
         }
         is_over
+    }
+    /// Lets others go first if this turn is over.
+    pub(in crate::query) async fn give_way(&mut self) {
+        if self.is_over() {
+            poll_fn(|context| {
+                if self.yields(context) {
+                    Poll::Pending
+                } else {
+                    Poll::Ready(())
+                }
+            })
+            .await;
+        }
     }
 }

@@ -663,3 +663,45 @@ async fn visits_are_worked_out_from_updates_for_those_who_ask_and_have_none() {
     );
     assert_eq!(visits().with("derive", "often").await.faults(), ["query.derive"]);
 }
+
+#[tokio::test]
+async fn a_visit_of_days_is_the_same_whichever_part_of_it_is_asked_for() {
+    let person = person();
+    // Every ten minutes at home, from Friday evening to Monday morning.
+    let updates = (0..372).map(|number| {
+        let minutes = 18 * 60 + 10 * number;
+        let (day, hour, minute) = (3 + minutes / 1440, minutes / 60 % 24, minutes % 60);
+        let moment = format!("2024-05-{day:02}T{hour:02}:{minute:02}:00Z");
+        update(id(number), &moment, 47.0, 8.0, 10.0)
+    });
+    person
+        .records("PlatformLocationUpdate", &updates.collect::<Vec<_>>())
+        .await;
+    let visits = async |start: &str, end: &str| {
+        let visits = between(own(&person, "platform_location_visits"), start, end);
+        rows(visits.with("derive", "true")).await
+    };
+    let whole = visits("2024-05-01T00:00:00Z", "2024-05-08T00:00:00Z").await;
+    assert_eq!(whole.len(), 1, "{whole:?}");
+    for (name, moment) in [
+        ("arrival_date", "2024-05-03T18:00"),
+        ("departure_date", "2024-05-06T07:50"),
+    ] {
+        let told = whole[0][name].as_str().unwrap();
+        assert!(told.starts_with(moment), "{name}: {told}");
+    }
+    for (start, end) in [
+        ("2024-05-03T00:00:00Z", "2024-05-04T00:00:00Z"),
+        ("2024-05-03T18:00:00Z", "2024-05-03T18:30:00Z"),
+        ("2024-05-05T00:00:00Z", "2024-05-06T00:00:00Z"),
+        ("2024-05-05T12:00:00Z", "2024-05-05T12:01:00Z"),
+        ("2024-05-06T07:00:00Z", "2024-05-07T00:00:00Z"),
+    ] {
+        assert_eq!(visits(start, end).await, whole, "from {start} to {end}");
+    }
+    assert!(
+        visits("2024-05-06T07:50:00Z", "2024-05-07T00:00:00Z")
+            .await
+            .is_empty()
+    );
+}
