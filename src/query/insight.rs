@@ -25,5 +25,5 @@ pub use days::Days;
 pub use gather::{AskedMetric, InsightSources, SleepSource};
 pub use material::{Material, Targets};
 pub use metric::{HEART_RATE_VARIABILITY, METRICS, Metric, RESTING_HEART_RATE, SLEEP, STEPS};
-pub use new_place::reads as visits_read;
+pub use new_place::{reads as visits_read, reads_updates as updates_read};
 pub use nights::reads as nights_read;

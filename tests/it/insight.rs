@@ -459,3 +459,41 @@ async fn another_version_and_no_moment_are_refused() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_place_is_told_by_what_had_been_recorded_until_the_moment_of_the_report() {
+    let person = person();
+    let mut updates = Vec::new();
+    let mut update = |moment: String, latitude: f64| {
+        updates.push(json!({
+            "uuid": id(updates.len() as u32), "timestamp": moment, "latitude_degrees": latitude,
+            "longitude_degrees": 20.0, "horizontal_accuracy_meters": 5.0,
+        }));
+    };
+    for day in 1..=20 {
+        for minute in 0..6 {
+            update(format!("2024-05-{day:02}T08:{minute}0:00Z"), 10.0);
+        }
+    }
+    for time in ["11:55", "12:05", "12:15", "12:25", "12:40", "12:50"] {
+        update(format!("2024-05-21T{time}:00Z"), 11.0);
+    }
+    person.records("PlatformLocationUpdate", &updates).await;
+    let new_place = async |time: &str| {
+        let call = person.get(PATH).with("timestamp", time);
+        let report = call.await.must_be(200).json();
+        let insights = report["insights"].as_array().unwrap().clone();
+        insights
+            .into_iter()
+            .find(|insight| insight["kind"] == "new_place")
+    };
+    assert_eq!(new_place("2024-05-21T12:00:00Z").await, None, "nobody had stayed");
+    let insight = new_place("2024-05-21T12:40:00Z").await.unwrap();
+    let summary = insight["summary"].as_str().unwrap();
+    assert!(
+        summary.starts_with("A stay of 45 minutes on 2024-05-21 was 111.2 km"),
+        "{summary}"
+    );
+    let rows = evidence(&person, &insight).await;
+    assert_eq!(rows.len(), 125, "all but the last update");
+}

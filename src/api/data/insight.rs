@@ -21,9 +21,10 @@ use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::query::Scope;
 use crate::query::insight::{
-    AskedMetric, Days, InsightSources, METRICS, SLEEP, SleepSource, Targets, nights_read, visits_read,
+    AskedMetric, Days, InsightSources, METRICS, SLEEP, SleepSource, Targets, nights_read, updates_read,
+    visits_read,
 };
-use crate::query::places::{Granted, PLATFORM_UPDATES, PLATFORM_VISITS, stays};
+use crate::query::places::{Granted, PLATFORM_UPDATES, PLATFORM_VISITS};
 use crate::query::sleep::StageTable;
 
 use super::names::grant_builtin;
@@ -143,7 +144,7 @@ async fn sources(
     let places = if is_stored(PLATFORM_VISITS) || is_stored(PLATFORM_UPDATES) {
         let range = visits_read(&days).ok_or_else(no_time)?;
         let visits = grant_builtin(app, reader, person, PLATFORM_VISITS, range).await?;
-        let updates_in = stays::reads(range);
+        let updates_in = updates_read(&days).ok_or_else(no_time)?;
         let updates = grant_builtin(app, reader, person, PLATFORM_UPDATES, updates_in).await?;
         Some((visits, updates))
     } else {

@@ -27,7 +27,7 @@ use crate::query::{Prepared, QueryError, Questions, ReadState, TypedPartition};
 use super::days::{Daily, Days};
 use super::material::{Material, Targets};
 use super::metric::Metric;
-use super::new_place::{self, VisitedPlace};
+use super::new_place::{self, VisitedPlace, VisitedPlaces};
 use super::nights::{self, CYCLE_GAP, Cycle, Nights};
 use super::report::Report;
 
@@ -54,7 +54,8 @@ pub struct InsightSources<Authority> {
     pub days: Days,
     pub metrics: Vec<AskedMetric<Authority>>,
     pub sleep: Option<SleepSource<Authority>>,
-    /// Visits, and the updates from which visits are derived, from [`super::visits_read`] on.
+    /// Visits in [`super::visits_read`], and in [`super::updates_read`] the updates from which visits are
+    /// derived where there are none.
     pub places: Option<(Granted<Authority>, Granted<Authority>)>,
     pub targets: Targets,
 }
@@ -187,7 +188,7 @@ impl<Authority> Questions<Authority> {
         days: &Days,
         visits: &Granted<Authority>,
         updates: &Granted<Authority>,
-    ) -> Result<Vec<VisitedPlace>, QueryError> {
+    ) -> Result<VisitedPlaces, QueryError> {
         let range =
             new_place::reads(days).ok_or_else(|| internal_datafusion_err!("a report without places"))?;
         let spec = RawSpec {
@@ -196,10 +197,11 @@ impl<Authority> Questions<Authority> {
             ids: IdForm::Bytes,
         };
         let mut prepared = self.raw(visits, &spec).await?;
-        if self.location_bounds(visits, None).await?.records == 0 {
+        let are_derived = self.location_bounds(visits, None).await?.records == 0;
+        if are_derived {
             prepared = self.stays(updates, range, &prepared.schema, spec.ids).await?;
         }
-        let mut places = Vec::new();
+        let mut stays = Vec::new();
         self.read_through(prepared, |batch| {
             let (arrivals, departures) = (moments(batch, "arrival_date")?, moments(batch, "departure_date")?);
             let numbers = |name: &str| {
@@ -218,7 +220,7 @@ impl<Authority> Questions<Authority> {
                 let is_place =
                     latitudes.is_valid(row) && longitudes.is_valid(row) && position.is_usable(accuracy);
                 if is_known && is_place {
-                    places.push(VisitedPlace {
+                    stays.push(VisitedPlace {
                         from: Instant::from_micros(from),
                         to: Instant::from_micros(to),
                         position,
@@ -228,8 +230,8 @@ impl<Authority> Questions<Authority> {
             Ok(())
         })
         .await?;
-        places.sort_by_key(|place| (place.from, place.to));
-        Ok(places)
+        stays.sort_by_key(|stay| (stay.from, stay.to));
+        Ok(VisitedPlaces { stays, are_derived })
     }
 
     async fn read_through(

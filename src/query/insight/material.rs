@@ -7,7 +7,7 @@ use crate::model::ids::PersonId;
 use super::days::{Daily, Days};
 use super::draft::Look;
 use super::metric::{HEART_RATE_VARIABILITY, METRICS, Metric, RESTING_HEART_RATE, SLEEP, STEPS};
-use super::new_place::VisitedPlace;
+use super::new_place::VisitedPlaces;
 use super::nights::Nights;
 use super::report::{Kind, Outcome, Report, Skipped};
 use super::{changes, new_place, nights, streak, unusual};
@@ -31,7 +31,7 @@ pub struct Material {
     /// `None` where no sleep was ever recorded.
     pub nights: Option<Nights>,
     /// `None` where no place was ever recorded.
-    pub visited_places: Option<Vec<VisitedPlace>>,
+    pub visited_places: Option<VisitedPlaces>,
     pub targets: Targets,
 }
 
@@ -72,10 +72,11 @@ impl Material {
                 types.push(SLEEP);
                 self.by_metric(&types, |metric, values| unusual::data_gap(look, metric, values))
             }
-            Kind::NewPlace => vec![new_place::new_place(
-                look,
-                self.visited_places.as_deref().unwrap_or_default(),
-            )],
+            Kind::NewPlace => {
+                let none = VisitedPlaces::default();
+                let visited = self.visited_places.as_ref().unwrap_or(&none);
+                vec![new_place::new_place(look, visited)]
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::model::geo::Position;
 use crate::model::time::{Instant, MICROS_PER_DAY, MICROS_PER_MINUTE, TimeRange};
+use crate::query::places::stays;
 
 use super::days::{Daily, Days, last};
 use super::draft::{Draft, Look, shown, skipped};
@@ -17,6 +18,14 @@ const DAYS_BEFORE: usize = 90;
 const LEAST_DAYS: usize = 14;
 const METRIC: &str = "PlatformLocationVisit";
 
+/// Stays in the order of their starts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VisitedPlaces {
+    pub stays: Vec<VisitedPlace>,
+    /// Whether they follow from updates, because no visit was recorded.
+    pub are_derived: bool,
+}
+
 /// A stay with both ends known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VisitedPlace {
@@ -31,9 +40,16 @@ pub fn reads(days: &Days) -> Option<TimeRange> {
     days.range(&(last(WEEK + DAYS_BEFORE, days.today() + 1).start..days.today() + 1))
 }
 
-/// The farthest place of the week that was not visited in the [`DAYS_BEFORE`]. `stays` are in the order of
-/// their starts.
-pub(super) fn new_place(look: &Look<'_>, stays: &[VisitedPlace]) -> Outcome {
+/// The time in which updates are read where no visit was recorded: none after the moment of the report.
+#[must_use]
+pub fn reads_updates(days: &Days) -> Option<TimeRange> {
+    let range = reads(days)?;
+    TimeRange::new(stays::reads(range).start(), range.end())
+}
+
+/// The farthest place of the week that was not visited in the [`DAYS_BEFORE`].
+pub(super) fn new_place(look: &Look<'_>, visited: &VisitedPlaces) -> Outcome {
+    let stays = visited.stays.as_slice();
     let kind = Kind::NewPlace;
     let until = look.days.today() + 1;
     let all = last(WEEK + DAYS_BEFORE, until);
@@ -44,11 +60,15 @@ pub(super) fn new_place(look: &Look<'_>, stays: &[VisitedPlace]) -> Outcome {
         let reason = format!("days with a known place among the last {}", WEEK + DAYS_BEFORE);
         return skipped(kind, Some(METRIC), reason, known, LEAST_DAYS);
     }
-    let (Some(period), Some(past), Some(range)) = (
-        look.range(&week),
-        look.range(&(all.start..week.start)),
-        reads(look.days),
-    ) else {
+    // A derived visit that goes on may have become longer since: its updates until then have not.
+    let evidence = if visited.are_derived {
+        reads_updates(look.days).map(|range| Evidence::Updates { range })
+    } else {
+        reads(look.days).map(|range| Evidence::Visits { range })
+    };
+    let (Some(period), Some(past), Some(evidence)) =
+        (look.range(&week), look.range(&(all.start..week.start)), evidence)
+    else {
         return Outcome::Nothing;
     };
     let Some((distance, stay)) = farthest_stay(stays, period.start()) else {
@@ -85,7 +105,7 @@ pub(super) fn new_place(look: &Look<'_>, stays: &[VisitedPlace]) -> Outcome {
             interquartile_ranges: None,
         }),
         coverage: there.coverage_since_first(&all),
-        evidence: vec![Evidence::Visits { range }],
+        evidence: vec![evidence],
         caveats: vec!["Stays whose arrival or departure is unknown are not looked at.".to_owned()],
     })
 }

@@ -133,8 +133,10 @@ pub enum Evidence {
     },
     /// Cycles of sleep.
     Nights { range: TimeRange },
-    /// Visits, recorded or derived.
+    /// Recorded visits.
     Visits { range: TimeRange },
+    /// Updates, from which visits follow.
+    Updates { range: TimeRange },
 }
 
 /// A finding.

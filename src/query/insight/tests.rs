@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::days::{Daily, Days};
-use super::new_place::VisitedPlace;
+use super::new_place::{VisitedPlace, VisitedPlaces};
 use super::nights::{Cycle, Nights};
-use super::report::{Confidence, Insight, Kind, MOST_INSIGHTS, Report, Skipped};
+use super::report::{Confidence, Evidence, Insight, Kind, MOST_INSIGHTS, Report, Skipped};
 use super::{HEART_RATE_VARIABILITY, Material, Metric, RESTING_HEART_RATE, STEPS, Targets};
 use crate::model::duration::Truncation;
 use crate::model::geo::Position;
@@ -290,14 +290,27 @@ fn a_stay_far_from_all_others_is_a_new_place() {
     };
     let mut stays: Vec<VisitedPlace> = (60..119).map(|day| stay(day, 50.0, 120)).collect();
     stays.push(stay(119, 50.5, 31));
-    let report = |stays: &[VisitedPlace]| {
+    let report_of = |stays: &[VisitedPlace], are_derived: bool| {
         let mut material = material(&days);
-        material.visited_places = Some(stays.to_vec());
+        material.visited_places = Some(VisitedPlaces {
+            stays: stays.to_vec(),
+            are_derived,
+        });
         material.report(PERSON)
     };
+    let report = |stays: &[VisitedPlace]| report_of(stays, false);
     let place = report(&stays);
     let place = found(&place, Kind::NewPlace);
     assert!((55.0..56.0).contains(&place.value), "{}", place.value);
+    let [Evidence::Visits { range }] = place.evidence.as_slice() else {
+        panic!("{:?}", place.evidence);
+    };
+    let derived = report_of(&stays, true);
+    let [Evidence::Updates { range: updates }] = found(&derived, Kind::NewPlace).evidence.as_slice() else {
+        panic!("{derived:?}");
+    };
+    assert_eq!(updates.end(), range.end(), "none after the moment of the report");
+    assert!(updates.start() < range.start(), "a stay may have begun before");
     *stays.last_mut().unwrap() = stay(119, 50.5, 30);
     assert!(
         is_silent(&report(&stays), Kind::NewPlace),
@@ -335,11 +348,14 @@ fn without_any_data_as_much_is_needed_as_with_a_little() {
     }
     material.nights = Some(Nights::of(&days, &[night(&days, 119, 7.0)]));
     let from = Instant::from_micros(days.start(119).micros() + 8 * MICROS_PER_HOUR);
-    material.visited_places = Some(vec![VisitedPlace {
-        from,
-        to: Instant::from_micros(from.micros() + MICROS_PER_HOUR),
-        position: Position::new(50.0, 8.0),
-    }]);
+    material.visited_places = Some(VisitedPlaces {
+        stays: vec![VisitedPlace {
+            from,
+            to: Instant::from_micros(from.micros() + MICROS_PER_HOUR),
+            position: Position::new(50.0, 8.0),
+        }],
+        are_derived: true,
+    });
     let little = material.report(PERSON);
     for (kind, metric, need) in [
         (Kind::SleepDebt, Some("SleepStage"), 5),

@@ -261,11 +261,8 @@ fn asked(evidence: &Evidence, person: PersonId) -> EvidenceEntry {
             ],
         ),
         Evidence::Nights { range } => ("sleep_cycles", range, Vec::new()),
-        Evidence::Visits { range } => (
-            "platform_location_visits",
-            range,
-            vec![("derive", "true".to_owned())],
-        ),
+        Evidence::Visits { range } => ("platform_location_visits", range, Vec::new()),
+        Evidence::Updates { range } => ("platform_location_updates", range, Vec::new()),
     };
     let mut query = BTreeMap::from([
         ("start_time", range.start().to_rfc3339()),
