@@ -6,9 +6,9 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::errors::FilesError;
-use super::file::{File, ScanState};
+use super::file::{File, FileState, ScanState};
 use super::handle::{ATTEMPTS, Files};
-use crate::catalog::documents::{Document, DocumentKind};
+use crate::catalog::documents::{Change, Document, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::people::documents::{BroughtBack, brought_back};
 use crate::store::StoreError;
@@ -66,7 +66,8 @@ impl Files {
         Err(failed)
     }
 
-    /// Brings back a version as it was, together with the bytes that it needs, if they were taken in.
+    /// Brings back a version as it was, together with the bytes that it needs, if they were taken in. If
+    /// another version has its name here, the one that was uploaded later is the current one.
     pub async fn bring_back(
         &self,
         document: Document,
@@ -89,7 +90,10 @@ impl Files {
                 let links = File::of(to_scan)?.links();
                 (outcome, change) = brought_back(to_scan.clone(), here.as_ref(), links);
             }
-            let mut changes: Vec<_> = change.into_iter().collect();
+            let mut changes = match change {
+                Some(change) => self.beside_the_current(change).await?,
+                None => Vec::new(),
+            };
             let mut objects = Vec::new();
             if let Some(content) = &taken {
                 let usage = self.contents.usage(document.person).await?;
@@ -105,6 +109,31 @@ impl Files {
             self.contents.remove_parts(&content, &content.parts).await;
         }
         Err(FilesError::Overtaken)
+    }
+
+    /// The changes that bring back a version where another one may have its name: the one that was uploaded
+    /// later keeps the name, and the other one is archived. So it is where both are uploaded to one place.
+    async fn beside_the_current(&self, mut change: Change) -> Result<Vec<Change>, FilesError> {
+        let (Change::Insert { document, .. } | Change::Update { document, .. }) = &mut change else {
+            return Ok(vec![change]);
+        };
+        let file = File::of(document)?;
+        let current = match &document.name {
+            Some(name) if file.state == FileState::Uploaded => self.named(file.person, name).await?,
+            _ => None,
+        };
+        let Some(current) = current.filter(|current| current.id != file.id) else {
+            return Ok(vec![change]);
+        };
+        let now = self.now().await?;
+        if current.uploaded_at <= file.uploaded_at {
+            return Ok(vec![Self::update(&current.archived(now))?, change]);
+        }
+        *document = Document {
+            version: document.version,
+            ..file.archived(now).document()?
+        };
+        Ok(vec![change])
     }
 
     /// The version to store where files are scanned: an archive is not a scanner, so of its verdicts only a

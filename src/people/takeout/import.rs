@@ -27,7 +27,7 @@ use crate::catalog::records::KnownSource;
 use crate::model::ids::PersonId;
 use crate::model::time::parse_instant;
 use crate::people::documents::BroughtBack;
-use crate::people::files::File;
+use crate::people::files::{File, FileState};
 use examine::Plan;
 
 pub use importer::{ImportError, Importer};
@@ -220,31 +220,47 @@ impl Importer {
         tell: &(dyn Fn(ImportProgress) + Sync),
     ) -> Result<BTreeSet<String>, ImportError> {
         let mut told = BTreeSet::new();
-        for kept in archive.list::<KeptDocument>(FILES)? {
-            let kept = kept?;
-            let of_archive = File::of(&plan.as_written(DocumentKind::File, kept.clone())?)?;
-            let document = plan.document(DocumentKind::File, kept)?;
-            let file = File::of(&document)?;
-            let mut taken = None;
-            let member = content_member(of_archive.content);
-            let region = archive.region(&member)?;
-            let has_bytes = region.is_some();
-            if let Some(region) = region
-                && file.sha256.is_some()
-                && !self.files.has_bytes(file.content).await?
-            {
-                let content = self.take_in(&file, region).await?;
-                imported.new_bytes += content.length;
-                taken = Some(content);
-            }
-            imported
-                .files
-                .count(self.files.bring_back(document, taken).await?);
-            if has_bytes && told.insert(member) {
-                tell(ImportProgress::Member);
+        // The current versions come last: a name that has passed from one version to another is free by then.
+        for are_current in [false, true] {
+            for kept in archive.list::<KeptDocument>(FILES)? {
+                let kept = kept?;
+                let of_archive = File::of(&plan.as_written(DocumentKind::File, kept.clone())?)?;
+                if (of_archive.state == FileState::Uploaded) != are_current {
+                    continue;
+                }
+                let document = plan.document(DocumentKind::File, kept)?;
+                let member = content_member(of_archive.content);
+                let region = archive.region(&member)?;
+                let has_bytes = region.is_some();
+                self.bring_file(document, region, imported).await?;
+                if has_bytes && told.insert(member) {
+                    tell(ImportProgress::Member);
+                }
             }
         }
         Ok(told)
+    }
+
+    /// Brings back a version of a file, with its bytes if they are not here yet.
+    async fn bring_file(
+        &self,
+        document: Document,
+        region: Option<Region>,
+        imported: &mut Imported,
+    ) -> Result<(), ImportError> {
+        let file = File::of(&document)?;
+        let mut taken = None;
+        if let Some(region) = region
+            && file.sha256.is_some()
+            && !self.files.has_bytes(file.content).await?
+        {
+            let content = self.take_in(&file, region).await?;
+            imported.new_bytes += content.length;
+            taken = Some(content);
+        }
+        let outcome = self.files.bring_back(document, taken).await?;
+        imported.files.count(outcome);
+        Ok(())
     }
 
     async fn take_in(

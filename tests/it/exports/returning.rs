@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::everything::{Choices, answers, assert_equal, live};
 use super::{archive, import, imported, some_records};
-use crate::files::put;
+use crate::files::{announce, download, get, put, upload};
 use crate::harness::{Person, Setup, heart_rate, id, instant};
 
 type Answers = BTreeMap<String, Value>;
@@ -153,6 +153,61 @@ async fn a_name_that_is_taken_is_told_before_anything_changes() {
         .must_be(204);
     imported(&second, &taken, None);
     assert_eq!(there.all_samples("HeartRate").await.len(), 50);
+}
+
+#[tokio::test]
+async fn a_name_that_passed_to_another_version_since_passes_there_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Setup::default().start();
+    let person = server.person();
+    let (first, first_url) = announce(&person, "/", "note", 5).await;
+    let (second, second_url) = announce(&person, "/", "note", 6).await;
+    upload(&second_url, "second").await.must_be(200);
+    let earlier = archive(&person, folder.path()).await;
+    upload(&first_url, "first").await.must_be(200);
+    some_records(&person).await;
+    let later = archive(&person, folder.path()).await;
+    let elsewhere = Setup::default().start();
+    let there = elsewhere.person_called(person.id);
+    imported(&elsewhere, &earlier, None);
+    imported(&elsewhere, &later, None);
+    for (file, state) in [(&first, "uploaded"), (&second, "archived")] {
+        let (taken, back) = (get(&person, file).await, get(&there, file).await);
+        assert_eq!(back["state"], state);
+        for name in ["state", "uploaded_at", "archived_at"] {
+            assert_eq!(taken[name], back[name], "{name} of {back}");
+        }
+    }
+    assert_eq!(there.all_samples("HeartRate").await.len(), 50);
+}
+
+#[tokio::test]
+async fn a_newer_version_takes_the_name_of_one_that_has_changed_here_since() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Setup::default().start();
+    let person = server.person();
+    let first = put(&person, "/", "note", b"first").await;
+    let earlier = archive(&person, folder.path()).await;
+    let elsewhere = Setup::default().start();
+    let there = elsewhere.person_called(person.id);
+    imported(&elsewhere, &earlier, None);
+    let second = put(&person, "/", "note", b"second").await;
+    some_records(&person).await;
+    let later = archive(&person, folder.path()).await;
+    let mut record = heart_rate(id(900), &instant(5), 1.0);
+    record["sources"] = json!([format!("com.almanac.file.{}", first["id"].as_str().unwrap())]);
+    there.record("HeartRate", &record).await.upload();
+    // The second time everything is as it was.
+    for _ in 0..2 {
+        imported(&elsewhere, &later, None);
+        let noted = get(&there, &first).await;
+        assert_eq!(noted["state"], "archived");
+        assert!(noted["source_data_types"].is_array(), "{noted}");
+        assert_eq!(get(&there, &second).await["state"], "uploaded");
+    }
+    assert_eq!(download(&there, &second).await.must_be(200).text(), "second");
+    assert_eq!(there.all_samples("HeartRate").await.len(), 51);
+    assert!(elsewhere.run(&["check"]).status.success());
 }
 
 #[tokio::test]

@@ -102,3 +102,31 @@ async fn of_two_imports_at_once_each_comes_to_its_end() {
         assert_eq!((there.usage().await, there.objects().await), (5, 1));
     }
 }
+
+#[tokio::test]
+async fn of_two_versions_with_one_name_the_one_that_was_uploaded_later_is_the_current_one() {
+    for is_later_first in [false, true] {
+        for there in Bench::all().await {
+            let mut bench = Bench::sqlite().await;
+            bench.person = there.person;
+            let earlier = bench.put("a", b"one").await;
+            let mut kept = vec![document(&bench, earlier).await];
+            bench.pass(Duration::from_secs(1));
+            let later = bench.put("a", b"two").await;
+            kept.push(document(&bench, later).await);
+            if is_later_first {
+                kept.reverse();
+            }
+            // The second time nothing is left to be told apart.
+            for version in kept.iter().chain(&kept) {
+                there.files.bring_back(version.clone(), None).await.unwrap();
+            }
+            let (earlier, later) = (there.get(earlier).await, there.get(later).await);
+            assert_eq!(earlier.state, FileState::Archived, "{is_later_first}");
+            assert!(earlier.archived_at.is_some());
+            assert_eq!(later.state, FileState::Uploaded, "{is_later_first}");
+            let named = document(&there, later.id).await.name;
+            assert_eq!(named.as_deref(), Some("/notes/a"));
+        }
+    }
+}

@@ -130,7 +130,10 @@ impl Importer {
                 unfit(name, &place, reason)
             };
             judge(&document).map_err(unfit)?;
-            if let Some(called) = &document.name
+            // A list of files is not of one moment. Of two that were current while it was written, the one
+            // that was uploaded later will be.
+            if kind != DocumentKind::File
+                && let Some(called) = &document.name
                 && !names.insert(called.clone())
             {
                 return Err(unfit(format!(
