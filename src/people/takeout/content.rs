@@ -1,6 +1,6 @@
-//! Writes the content of an archive in order: files first, then records, then everything that records refer
-//! to, so that whatever a record names is included, even if it came while the archive was made. The manifest
-//! comes last.
+//! Writes the content of an archive in order: records first, then files and everything else that records
+//! refer to, so that whatever a record names is included, even if it came while the archive was made. The
+//! manifest comes last.
 //!
 //! Reads page by page; holds a page, a row group, and one manifest entry for each member.
 
@@ -63,14 +63,15 @@ pub(super) async fn write_archive(
         total: ALWAYS,
     };
     archive.text(README, README_TEXT.as_bytes()).await?;
-    let contents = archive.files().await?;
-    let types = exports.stores.catalog.partitions_of(archive.person).await?;
-    archive.total += (contents.len() + types.len()) as u64;
-    for content in contents {
-        Box::pin(archive.content(content)).await?;
-    }
+    let types = exports.stores.catalog.partitions_of(person).await?;
+    archive.total += types.len() as u64;
     for summary in types {
         Box::pin(archive.records(&summary.data_type)).await?;
+    }
+    let contents = archive.files().await?;
+    archive.total += contents.len() as u64;
+    for content in contents {
+        Box::pin(archive.content(content)).await?;
     }
     archive.notes().await?;
     archive.agreements().await?;

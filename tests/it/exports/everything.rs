@@ -364,6 +364,31 @@ async fn an_archive_brought_into_an_empty_installation_answers_everything_as_bef
     }
 }
 
+#[tokio::test]
+async fn what_records_name_stands_after_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Setup::default().start();
+    let person = server.person();
+    super::some_records(&person).await;
+    put(&person, "/", "note", b"bytes").await;
+    let taken = std::fs::read(archive(&person, folder.path()).await).unwrap();
+    // A member is written behind its name, and the directory, which has the names again, comes last.
+    let place = |name: &str| {
+        let mut places = taken.windows(name.len());
+        let found = places.position(|bytes| bytes == name.as_bytes());
+        found.unwrap_or_else(|| panic!("no {name}"))
+    };
+    let records = place("records/HeartRate.parquet");
+    for name in [
+        "files.json",
+        "annotations.json",
+        "data_types.json",
+        "sources.json",
+    ] {
+        assert!(records < place(name), "{name}");
+    }
+}
+
 /// The members that must be the same in each archive of the same person, unpacked by somebody else's program.
 fn members(archive: &std::path::Path) -> BTreeMap<String, Value> {
     const SCRIPT: &str = "import sys, zipfile, json\n\
