@@ -32,8 +32,10 @@ use crate::store::contents::Content;
 const PAGE: usize = 256;
 /// How many bytes of text are compressed together.
 const TEXT_BYTES: usize = 256 << 10;
-/// The announced bound of a text member; none comes near it.
+/// The announced bound of a text that is no list; none comes near it.
 const MOST_TEXT: u64 = 1 << 31;
+/// The announced bound of a list: nothing limits how long an access log becomes.
+const MOST_LIST: u64 = u64::MAX;
 /// How many members every archive has.
 const ALWAYS: u64 = 6 + NOTES.len() as u64 + AGREEMENTS.len() as u64 + 1;
 
@@ -157,7 +159,7 @@ impl Archive<'_, '_> {
     }
 
     async fn begin_list(&mut self, name: &str) -> Result<List, ExportError> {
-        self.begin(name, Packing::Deflated, MOST_TEXT).await?;
+        self.begin(name, Packing::Deflated, MOST_LIST).await?;
         Ok(List {
             text: b"[".to_vec(),
             count: 0,

@@ -1,4 +1,5 @@
-//! Archives from both sides: their outside, and what becomes of the orders to make them.
+//! Archives from all sides: their outside, how they are written, and what becomes of the orders to make them.
 
 mod orders;
 mod outside;
+mod writing;

@@ -34,16 +34,16 @@ const SETTINGS: ExportSettings = ExportSettings {
     limit: 3,
 };
 
-struct Bench {
-    exports: Exports,
-    stores: UpkeepStores,
+pub(super) struct Bench {
+    pub(super) exports: Exports,
+    pub(super) stores: UpkeepStores,
     clock: Arc<ManualClock>,
-    person: PersonId,
-    directory: tempfile::TempDir,
+    pub(super) person: PersonId,
+    pub(super) directory: tempfile::TempDir,
 }
 
 impl Bench {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let address = address_in(directory.path());
         // Close to the disk's time, by which orphans are told.
@@ -82,7 +82,7 @@ impl Bench {
     }
 
     /// Makes the person known.
-    async fn enrol(&self) {
+    pub(super) async fn enrol(&self) {
         let known = self.stores.catalog.ensure_person(self.person, None).await;
         known.unwrap();
     }
