@@ -11,6 +11,7 @@ mod building;
 mod content;
 mod export;
 mod exports;
+mod files;
 mod format;
 pub mod import;
 mod outlet;

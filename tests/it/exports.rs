@@ -7,6 +7,7 @@ mod everything;
 mod fetching;
 mod forged;
 mod interrupted;
+mod removed;
 mod returning;
 mod saving;
 

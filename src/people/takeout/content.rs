@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use futures::StreamExt as _;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -15,18 +14,17 @@ use uuid::Uuid;
 use super::export::ExportError;
 use super::exports::Exports;
 use super::format::{
-    ACCESS_LOG, AGREEMENTS, Counts, DATA_TYPES, ElementError, FILES, FORMAT, FORMAT_VERSION, KeptAccess,
+    ACCESS_LOG, AGREEMENTS, Counts, DATA_TYPES, ElementError, FORMAT, FORMAT_VERSION, KeptAccess,
     KeptDefinition, KeptDocument, KeptLink, KeptPerson, KeptSource, MANIFEST, Manifest, MemberEntry, NOTES,
-    PERSON, PREFERENCES, README, README_TEXT, SOURCES, content_member,
+    PERSON, PREFERENCES, README, README_TEXT, SOURCES,
 };
 use super::outlet::Outlet;
 use super::zip::{COMMENT, Packing, TooLong, ZipWriter};
 use crate::catalog::documents::{Document, DocumentCursor, DocumentKind};
 use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::PersonId;
-use crate::people::files::{File, FilesError, ScanState};
+use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::Content;
 
 /// How many documents, or entries of the access log, are read at once.
 const PAGE: usize = 256;
@@ -54,27 +52,14 @@ pub(super) async fn write_archive(
     outlet: Outlet<'_, '_>,
 ) -> Result<(), ExportError> {
     let moment = exports.stores.clock.now();
-    let mut archive = Archive {
-        person,
-        exports,
-        outlet,
-        zip: ZipWriter::new(moment),
-        members: Vec::new(),
-        counts: Counts::default(),
-        left_out: Vec::new(),
-        total: ALWAYS,
-    };
+    let mut archive = Archive::begun(exports, person, outlet, moment);
     archive.text(README, README_TEXT.as_bytes()).await?;
     let types = exports.stores.catalog.partitions_of(person).await?;
     archive.total += types.len() as u64;
     for summary in types {
         Box::pin(archive.records(&summary.data_type)).await?;
     }
-    let contents = archive.files().await?;
-    archive.total += contents.len() as u64;
-    for content in contents {
-        Box::pin(archive.content(content)).await?;
-    }
+    Box::pin(archive.files()).await?;
     archive.notes().await?;
     archive.agreements().await?;
     archive.definitions().await?;
@@ -91,24 +76,40 @@ pub(super) struct Archive<'a, 'e> {
     zip: ZipWriter,
     members: Vec<MemberEntry>,
     pub counts: Counts,
-    left_out: Vec<String>,
+    pub left_out: Vec<String>,
+    /// The contents that were removed for good while the archive was made.
+    pub removed: Vec<Uuid>,
     /// The expected number of members, as far as it is known.
-    total: u64,
-}
-
-/// Bytes to write: the content, and one version of a file that has it.
-struct FileToWrite {
-    content: Uuid,
-    file: Uuid,
+    pub total: u64,
 }
 
 /// A list being written into a member.
-struct List {
+pub(super) struct List {
     text: Vec<u8>,
     count: u64,
 }
 
-impl Archive<'_, '_> {
+impl<'a, 'e> Archive<'a, 'e> {
+    /// An archive without members, begun at `moment`.
+    pub(super) fn begun(
+        exports: &'a Exports,
+        person: PersonId,
+        outlet: Outlet<'a, 'e>,
+        moment: Instant,
+    ) -> Self {
+        Self {
+            exports,
+            person,
+            outlet,
+            zip: ZipWriter::new(moment),
+            members: Vec::new(),
+            counts: Counts::default(),
+            left_out: Vec::new(),
+            removed: Vec::new(),
+            total: ALWAYS,
+        }
+    }
+
     /// Begins a member of at most `most` bytes.
     pub(super) async fn begin(&mut self, name: &str, packing: Packing, most: u64) -> Result<(), ExportError> {
         self.members.push(MemberEntry {
@@ -146,6 +147,12 @@ impl Archive<'_, '_> {
         self.outlet.tell(done, self.total).await
     }
 
+    /// Gives up the member: the archive does not name it.
+    pub(super) fn give_up_member(&mut self) {
+        self.members.pop();
+        self.zip.give_up();
+    }
+
     async fn text(&mut self, name: &str, text: &[u8]) -> Result<(), ExportError> {
         self.begin(name, Packing::Deflated, MOST_TEXT).await?;
         self.add(Bytes::copy_from_slice(text)).await?;
@@ -158,7 +165,7 @@ impl Archive<'_, '_> {
         self.text(name, &text).await
     }
 
-    async fn begin_list(&mut self, name: &str) -> Result<List, ExportError> {
+    pub(super) async fn begin_list(&mut self, name: &str) -> Result<List, ExportError> {
         self.begin(name, Packing::Deflated, MOST_LIST).await?;
         Ok(List {
             text: b"[".to_vec(),
@@ -166,7 +173,11 @@ impl Archive<'_, '_> {
         })
     }
 
-    async fn element(&mut self, list: &mut List, element: &impl Serialize) -> Result<(), ExportError> {
+    pub(super) async fn element(
+        &mut self,
+        list: &mut List,
+        element: &impl Serialize,
+    ) -> Result<(), ExportError> {
         list.text
             .extend_from_slice(if list.count == 0 { b"\n" } else { b",\n" });
         serde_json::to_writer(&mut list.text, element).map_err(unwritable)?;
@@ -177,65 +188,11 @@ impl Archive<'_, '_> {
         Ok(())
     }
 
-    async fn end_list(&mut self, mut list: List) -> Result<u64, ExportError> {
+    pub(super) async fn end_list(&mut self, mut list: List) -> Result<u64, ExportError> {
         list.text.extend_from_slice(b"\n]\n");
         self.add(list.text.into()).await?;
         self.end_member(None, Some(list.count)).await?;
         Ok(list.count)
-    }
-
-    /// Writes the list of files; returns the contents to write, each once.
-    async fn files(&mut self) -> Result<Vec<FileToWrite>, ExportError> {
-        let kind = DocumentKind::File;
-        let mut list = self.begin_list(FILES).await?;
-        let mut contents: HashMap<Uuid, (Uuid, bool)> = HashMap::new();
-        let mut pages = DocumentPages::of(kind);
-        while let Some(page) = pages.next(self.exports, self.person).await? {
-            for document in page {
-                let file = File::of(&document).map_err(of_files)?;
-                // A version whose bytes never arrived is kept only if it was deleted.
-                if file.sha256.is_none() && file.deleted_at.is_none() {
-                    continue;
-                }
-                if file.sha256.is_some() {
-                    let is_harmful = file.scan_state == ScanState::Infected;
-                    let known = contents.entry(file.content).or_insert((file.id, is_harmful));
-                    known.1 |= is_harmful;
-                }
-                let kept = KeptDocument::of(document, Vec::new()).map_err(unreadable)?;
-                self.element(&mut list, &kept).await?;
-            }
-        }
-        self.counts.files = self.end_list(list).await?;
-        let mut to_write = Vec::with_capacity(contents.len());
-        for (content, (file, is_harmful)) in contents {
-            if is_harmful {
-                self.left_out
-                    .push(format!("the bytes of file {file}, which are harmful"));
-            } else {
-                to_write.push(FileToWrite { content, file });
-            }
-        }
-        to_write.sort_unstable_by_key(|file| file.content);
-        Ok(to_write)
-    }
-
-    async fn content(&mut self, to_write: FileToWrite) -> Result<(), ExportError> {
-        let contents = self.exports.contents();
-        let content = contents.get(to_write.content).await?.filter(Content::is_whole);
-        let Some(content) = content else {
-            let what = format!("the content of file {} is gone", to_write.file);
-            return Err(StoreError::corrupt(what).into());
-        };
-        let name = content_member(content.id);
-        self.begin(&name, Packing::Stored, content.length).await?;
-        let mut bytes = contents.read(&content, 0..content.length);
-        while let Some(bytes) = bytes.next().await {
-            self.add(bytes?).await?;
-        }
-        self.counts.contents += 1;
-        self.counts.content_bytes += content.length;
-        self.end_member(None, None).await
     }
 
     async fn notes(&mut self) -> Result<(), ExportError> {
@@ -327,7 +284,7 @@ impl Archive<'_, '_> {
     }
 
     /// Writes the manifest, the directory, and the digest of everything.
-    async fn end(mut self, created_at: String) -> Result<(), ExportError> {
+    pub(super) async fn end(mut self, created_at: String) -> Result<(), ExportError> {
         let manifest = Manifest {
             format: FORMAT.to_owned(),
             format_version: FORMAT_VERSION,
@@ -336,6 +293,7 @@ impl Archive<'_, '_> {
             source_prefix: self.exports.source_prefix.to_string(),
             counts: self.counts.clone(),
             left_out: std::mem::take(&mut self.left_out),
+            removed: std::mem::take(&mut self.removed),
             members: std::mem::take(&mut self.members),
         };
         let mut text = serde_json::to_vec_pretty(&manifest).map_err(unwritable)?;
@@ -355,17 +313,17 @@ impl Archive<'_, '_> {
 }
 
 /// A person's documents of one kind, page by page.
-struct DocumentPages {
+pub(super) struct DocumentPages {
     kind: DocumentKind,
     after: Option<DocumentCursor>,
 }
 
 impl DocumentPages {
-    const fn of(kind: DocumentKind) -> Self {
+    pub(super) const fn of(kind: DocumentKind) -> Self {
         Self { kind, after: None }
     }
 
-    async fn next(
+    pub(super) async fn next(
         &mut self,
         exports: &Exports,
         person: PersonId,
@@ -382,15 +340,8 @@ impl DocumentPages {
     }
 }
 
-fn of_files(error: FilesError) -> ExportError {
-    match error {
-        FilesError::Store(error) => error.into(),
-        other => StoreError::corrupt(other.to_string()).into(),
-    }
-}
-
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
-fn unreadable(error: ElementError) -> ExportError {
+pub(super) fn unreadable(error: ElementError) -> ExportError {
     StoreError::corrupt(format!("something that the person wrote: {error}")).into()
 }
 

@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 
 use futures::stream;
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use super::archive::{Archive, ArchiveError, Region};
 use super::format::{
@@ -219,13 +220,15 @@ impl Importer {
         imported: &mut Imported,
         tell: &(dyn Fn(ImportProgress) + Sync),
     ) -> Result<BTreeSet<String>, ImportError> {
+        let removed: BTreeSet<Uuid> = archive.manifest.removed.iter().copied().collect();
         let mut told = BTreeSet::new();
         // The current versions come last: a name that has passed from one version to another is free by then.
         for are_current in [false, true] {
             for kept in archive.list::<KeptDocument>(FILES)? {
                 let kept = kept?;
                 let of_archive = File::of(&plan.as_written(DocumentKind::File, kept.clone())?)?;
-                if (of_archive.state == FileState::Uploaded) != are_current {
+                let is_current = of_archive.state == FileState::Uploaded;
+                if is_current != are_current || removed.contains(&of_archive.content) {
                     continue;
                 }
                 let document = plan.document(DocumentKind::File, kept)?;

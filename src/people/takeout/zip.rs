@@ -213,6 +213,11 @@ impl ZipWriter {
         Ok((self.emit(tail), member))
     }
 
+    /// Gives up the open member: what was written of it stays, and the directory does not name it.
+    pub(super) fn give_up(&mut self) {
+        self.open = None;
+    }
+
     /// Everything after the last member except the comment, whose length alone is known.
     pub(super) fn finish(mut self) -> Bytes {
         let begins = self.at;

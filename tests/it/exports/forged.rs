@@ -23,7 +23,7 @@ const COMMENT_BYTES: usize = 71;
 
 /// The members of an archive, unpacked.
 #[derive(Clone)]
-struct Forged(Vec<(String, Vec<u8>)>);
+pub(super) struct Forged(Vec<(String, Vec<u8>)>);
 
 fn number(bytes: &[u8], at: usize, length: usize) -> usize {
     let bytes = bytes[at..at + length].iter().rev();
@@ -37,7 +37,7 @@ fn put(into: &mut Vec<u8>, fields: &[(usize, usize)]) {
 }
 
 impl Forged {
-    fn of(path: &Path) -> Self {
+    pub(super) fn of(path: &Path) -> Self {
         let whole = std::fs::read(path).unwrap();
         let end = whole.len() - COMMENT_BYTES - END_BYTES;
         let mut at = number(&whole, end + 16, 4);
@@ -65,7 +65,7 @@ impl Forged {
         Self(members)
     }
 
-    fn member(&mut self, name: &str) -> &mut Vec<u8> {
+    pub(super) fn member(&mut self, name: &str) -> &mut Vec<u8> {
         let mut members = self.0.iter_mut();
         let found = members.find(|(called, _)| called == name);
         &mut found.unwrap_or_else(|| panic!("no {name}")).1
@@ -79,6 +79,24 @@ impl Forged {
         let lines: Vec<String> = elements.iter().map(Value::to_string).collect();
         *member = format!("[\n{}\n]\n", lines.join(",\n")).into_bytes();
         self
+    }
+
+    /// This archive with another manifest.
+    pub(super) fn with_manifest(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        let member = self.member("manifest.json");
+        let mut manifest: Value = serde_json::from_slice(member).unwrap();
+        change(&mut manifest);
+        *member = manifest.to_string().into_bytes();
+        self
+    }
+
+    /// This archive without a member.
+    pub(super) fn without(mut self, name: &str) -> Self {
+        self.0.retain(|(called, _)| called != name);
+        self.with_manifest(|manifest| {
+            let members = manifest["members"].as_array_mut().unwrap();
+            members.retain(|entry| entry["name"] != *name);
+        })
     }
 
     /// This archive with another column of heart rates.
@@ -125,7 +143,7 @@ impl Forged {
     }
 
     /// Writes it, none of its members packed, so that its outside is sound.
-    fn write(mut self, path: &Path) {
+    pub(super) fn write(mut self, path: &Path) {
         let lengths: Vec<(String, usize)> = self
             .0
             .iter()

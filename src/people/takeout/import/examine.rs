@@ -88,6 +88,7 @@ impl Importer {
         }
         self.examine_documents(archive, &mut plan, DocumentKind::File, FILES)
             .await?;
+        Self::examine_bytes(archive, &plan)?;
         let own = self.examine_definitions(archive, &mut plan).await?;
         self.examine_types(archive, &plan, &own).await?;
         for (number, source) in (1_usize..).zip(archive.list::<KeptSource>(SOURCES)?) {
@@ -143,7 +144,7 @@ impl Importer {
             }
             self.make_way(plan, &document).await?;
             if kind == DocumentKind::File {
-                self.examine_file(archive, plan, &document).await?;
+                self.examine_file(plan, &document).await?;
             }
         }
         let here: BTreeSet<Uuid> = ids.iter().map(|id| plan.renaming.of(*id)).collect();
@@ -172,12 +173,8 @@ impl Importer {
         Ok(())
     }
 
-    async fn examine_file(
-        &self,
-        archive: &Archive,
-        plan: &mut Plan,
-        document: &Document,
-    ) -> Result<(), ImportError> {
+    /// Gives a content another id if somebody else has one with this id here.
+    async fn examine_file(&self, plan: &mut Plan, document: &Document) -> Result<(), ImportError> {
         let file = File::of(document)?;
         let content = self
             .catalog
@@ -187,9 +184,21 @@ impl Importer {
             let other = Renaming::other(plan.known.id, file.content);
             plan.renaming.rename(file.content, other);
         }
-        let is_needed = file.sha256.is_some() && file.scan_state != ScanState::Infected;
-        if is_needed && archive.region(&content_member(file.content))?.is_none() {
-            return Err(ArchiveError::Damaged(format!("the bytes of file {} are missing", file.id)).into());
+        Ok(())
+    }
+
+    /// Checks that the bytes of all files are there, but for those that the archive says it does not have.
+    fn examine_bytes(archive: &Archive, plan: &Plan) -> Result<(), ImportError> {
+        let removed: BTreeSet<Uuid> = archive.manifest.removed.iter().copied().collect();
+        for kept in archive.list::<KeptDocument>(FILES)? {
+            let file = File::of(&plan.as_written(DocumentKind::File, kept?)?)?;
+            let is_needed = file.sha256.is_some()
+                && file.scan_state != ScanState::Infected
+                && !removed.contains(&file.content);
+            if is_needed && archive.region(&content_member(file.content))?.is_none() {
+                let what = format!("the bytes of file {} are missing", file.id);
+                return Err(ArchiveError::Damaged(what).into());
+            }
         }
         Ok(())
     }

@@ -52,6 +52,7 @@ fn written(given: &[Given]) -> Vec<u8> {
         source_prefix: "com.almanac".to_owned(),
         counts: Counts::default(),
         left_out: Vec::new(),
+        removed: Vec::new(),
         members,
     };
     let manifest = serde_json::to_vec(&manifest).unwrap();

@@ -1,11 +1,128 @@
 //! How the content of an archive is written, whatever happens meanwhile.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
 use super::orders::Bench;
-use crate::people::takeout::format::{ACCESS_LOG, DATA_TYPES, FILES, SHARES, SOURCES};
+use crate::catalog::documents::{Changed, DocumentKind};
+use crate::people::files::{AnnouncedFile, File, FileSettings, Files, Received, Sent};
+use crate::people::limits::PersonLimits;
+use crate::people::takeout::ExportError;
+use crate::people::takeout::archive::Archive;
+use crate::people::takeout::content;
+use crate::people::takeout::format::{ACCESS_LOG, DATA_TYPES, FILES, SHARES, SOURCES, content_member};
+use crate::people::takeout::outlet::{LocalOutlet, Outlet};
 use crate::people::takeout::zip::LOCAL_HEADER;
+use crate::store::StoreError;
 
 /// The version of ZIP in which lengths have 64 bits.
 const WIDE_VERSION: u16 = 45;
+
+/// The files of everybody on a bench.
+fn files(bench: &Bench) -> Files {
+    let settings = FileSettings {
+        limits: PersonLimits::GENEROUS,
+        upload_lifetime: Duration::from_hours(1),
+        scanned: false,
+    };
+    let stores = &bench.stores;
+    let (clock, ids) = (stores.clock.clone(), stores.ids.clone());
+    Files::new(stores.catalog.clone(), stores.contents(), clock, ids, settings)
+}
+
+/// A file that consists of its name.
+async fn put(bench: &Bench, name: &'static str) -> File {
+    let announced = AnnouncedFile {
+        path: "/".to_owned(),
+        name: name.to_owned(),
+        content_type: "text/plain".to_owned(),
+        size: name.len() as u64,
+        source_id: None,
+        source_name: None,
+        must_be_first: false,
+    };
+    let files = files(bench);
+    let id = files.create(bench.person, announced).await.unwrap().file.id;
+    let bytes = futures::stream::iter([Ok::<_, ()>(Bytes::from_static(name.as_bytes()))]);
+    match files.receive(id, Sent::All, bytes).await.unwrap() {
+        Received::Whole(file) => *file,
+        Received::Partly(bytes) => panic!("{bytes} bytes came"),
+    }
+}
+
+/// Deletes a file and lets so much time pass that it is gone for good.
+async fn purge(bench: &Bench, id: Uuid) {
+    let files = files(bench);
+    files.delete(bench.person, id, |_| true).await.unwrap();
+    let document = bench.stores.catalog.document(DocumentKind::File, id).await;
+    let deleted = document.unwrap().unwrap();
+    let purged = files.purge(bench.person, &[deleted]).await.unwrap();
+    assert_eq!(purged.removed, 1);
+}
+
+#[tokio::test]
+async fn what_is_removed_for_good_meanwhile_is_left_out_and_is_no_damage() {
+    let bench = Bench::new().await;
+    bench.enrol().await;
+    let [kept, early, late] = ["kept", "early", "late"].map(|name| put(&bench, name));
+    let (kept, early, late) = (kept.await, early.await, late.await);
+    let path = bench.directory.path().join("archive.zip");
+    let mut outlet = LocalOutlet::begin(&path, &|_, _| {}).await.unwrap();
+    let moment = bench.stores.clock.now();
+    let written_to = Outlet::Local(&mut outlet);
+    let mut archive = content::Archive::begun(&bench.exports, bench.person, written_to, moment);
+    let listed = archive.list_of_files().await.unwrap();
+    assert_eq!(listed.len(), 3);
+    // One goes before its turn, the other one while it is read.
+    purge(&bench, early.id).await;
+    let found = bench.exports.contents().get(late.content).await.unwrap();
+    purge(&bench, late.id).await;
+    assert!(!archive.bytes(&found.unwrap()).await.unwrap());
+    for content in listed {
+        archive.content(content).await.unwrap();
+    }
+    archive.end(moment.to_rfc3339()).await.unwrap();
+    outlet.finish().await.unwrap();
+
+    let read = Archive::open(&path).unwrap();
+    let removed: BTreeSet<Uuid> = read.manifest.removed.iter().copied().collect();
+    assert_eq!(removed, BTreeSet::from([early.content, late.content]));
+    assert_eq!(
+        (read.manifest.counts.files, read.manifest.counts.contents),
+        (3, 1)
+    );
+    for gone in [early, late] {
+        let told = format!("the bytes of file {}, which was removed for good", gone.id);
+        let left_out = &read.manifest.left_out;
+        assert!(
+            left_out.iter().any(|what| what.starts_with(&told)),
+            "{left_out:?}"
+        );
+        assert!(read.region(&content_member(gone.content)).unwrap().is_none());
+    }
+    let region = read.region(&content_member(kept.content)).unwrap();
+    assert_eq!(region.unwrap().bytes(0, 10).unwrap(), "kept");
+}
+
+#[tokio::test]
+async fn the_bytes_of_a_file_that_is_still_there_are_lost() {
+    let bench = Bench::new().await;
+    bench.enrol().await;
+    let file = put(&bench, "lost").await;
+    let found = bench.exports.contents().get(file.content).await.unwrap();
+    let removal = found.unwrap().removal();
+    let changed = bench.stores.catalog.change_documents(vec![removal]).await;
+    assert_eq!(changed.unwrap(), Changed::Done);
+    let path = bench.directory.path().join("archive.zip");
+    let saved = bench.exports.save(bench.person, &path, &|_, _| {}).await;
+    assert!(
+        matches!(saved, Err(ExportError::Store(StoreError::Corrupt { .. }))),
+        "{saved:?}"
+    );
+}
 
 #[tokio::test]
 async fn every_list_has_room_for_more_than_four_gigabytes() {
