@@ -19,7 +19,7 @@ mod tests;
 mod upload;
 mod versions;
 
-pub use bring_back::BringBackError;
+pub use bring_back::{BringBackError, harmful};
 pub use direct::Arrivals;
 pub use errors::FilesError;
 pub use file::{AnnouncedFile, File, FileState, ScanState};

@@ -31,6 +31,19 @@ impl<E> From<StoreError> for BringBackError<E> {
     }
 }
 
+/// A version whose bytes are those of one that a scanner found to be harmful, whatever it found in this one.
+pub fn harmful(document: &Document) -> Result<Document, FilesError> {
+    let mut file = File::of(document)?;
+    if file.scan_state == ScanState::Infected {
+        return Ok(document.clone());
+    }
+    file.scan_state = ScanState::Infected;
+    Ok(Document {
+        version: document.version,
+        ..file.document()?
+    })
+}
+
 impl Files {
     /// Whether the bytes of a content are stored here.
     pub async fn has_bytes(&self, content: Uuid) -> Result<bool, FilesError> {

@@ -28,7 +28,7 @@ use crate::catalog::records::KnownSource;
 use crate::model::ids::PersonId;
 use crate::model::time::parse_instant;
 use crate::people::documents::BroughtBack;
-use crate::people::files::{File, FileState};
+use crate::people::files::{File, FileState, harmful};
 use examine::Plan;
 
 pub use importer::{ImportError, Importer};
@@ -247,19 +247,21 @@ impl Importer {
     /// Brings back a version of a file, with its bytes if they are not here yet.
     async fn bring_file(
         &self,
-        document: Document,
+        mut document: Document,
         region: Option<Region>,
         imported: &mut Imported,
     ) -> Result<(), ImportError> {
         let file = File::of(&document)?;
         let mut taken = None;
-        if let Some(region) = region
-            && file.sha256.is_some()
-            && !self.files.has_bytes(file.content).await?
-        {
-            let content = self.take_in(&file, region).await?;
-            imported.new_bytes += content.length;
-            taken = Some(content);
+        if file.sha256.is_some() && !self.files.has_bytes(file.content).await? {
+            if let Some(region) = region {
+                let content = self.take_in(&file, region).await?;
+                imported.new_bytes += content.length;
+                taken = Some(content);
+            } else {
+                // They were left out because of what was found in a version that has them.
+                document = harmful(&document)?;
+            }
         }
         let outcome = self.files.bring_back(document, taken).await?;
         imported.files.count(outcome);

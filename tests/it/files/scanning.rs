@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use reqwest::Method;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,6 +23,10 @@ pub(super) const HARM: &str = "ALMANAC-TEST-HARM-7b1d0c";
 /// What the scanner thinks about for ever, and what makes it break off.
 const RIDDLE: &str = "ALMANAC-TEST-RIDDLE";
 const POISON: &str = "ALMANAC-TEST-POISON";
+
+/// What the scanner finds harmful every second time.
+const DOUBT: &str = "ALMANAC-TEST-DOUBT";
+static DOUBTS: AtomicUsize = AtomicUsize::new(0);
 
 /// A scanner that speaks the protocol and knows one kind of harm, until it is dropped.
 pub(super) struct Scanner(tokio::task::JoinHandle<()>);
@@ -73,7 +79,8 @@ async fn answer(mut stream: TcpStream) {
     if text.contains(POISON) {
         return;
     }
-    let verdict: &[u8] = if text.contains(HARM) {
+    let is_doubted = text.contains(DOUBT) && DOUBTS.fetch_add(1, Ordering::Relaxed) % 2 == 1;
+    let verdict: &[u8] = if text.contains(HARM) || is_doubted {
         b"stream: Test.Harm FOUND\0"
     } else {
         b"stream: OK\0"
@@ -110,11 +117,7 @@ async fn clean_and_infected(server: &Almanac) {
         "{problem}"
     );
     let restore = format!("{}/restore", file_path(&infected));
-    let restored = person
-        .call(reqwest::Method::POST, &restore)
-        .await
-        .must_be(200)
-        .json();
+    let restored = person.call(Method::POST, &restore).await.must_be(200).json();
     download(&person, &restored).await.problem(403);
 }
 
@@ -164,6 +167,39 @@ async fn what_comes_back_from_an_archive_is_looked_through_before_it_is_handed_o
     // Once is enough.
     imported(&second, &taken, None);
     assert_eq!(get(&there, &clean).await["scan_state"], "clean");
+}
+
+#[tokio::test]
+async fn an_archive_in_which_two_versions_with_the_same_bytes_have_different_verdicts_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (scanner, address) = Scanner::listen("127.0.0.1:0").await;
+    drop(scanner);
+    let server = Setup::default().with("ALMANAC_CLAMD", &address).start();
+    let person = server.person();
+    let first = put(&person, "/", "a", DOUBT.as_bytes()).await;
+    let restore = format!("{}/restore", file_path(&first));
+    let second = person.call(Method::POST, &restore).await.must_be(200).json();
+    let tea = put(&person, "/", "tea", b"tea").await;
+    let (_scanner, _) = Scanner::listen(&address).await;
+    let mut verdicts = Vec::new();
+    for file in [&first, &second] {
+        verdicts.push(until_scanned(&person, file).await["scan_state"].clone());
+    }
+    verdicts.sort_by_key(Value::to_string);
+    assert_eq!(verdicts, ["clean", "infected"]);
+    assert_eq!(until_scanned(&person, &tea).await["scan_state"], "clean");
+    let taken = archive(&person, folder.path()).await;
+    let elsewhere = Setup::default().start();
+    let there = elsewhere.person_called(person.id);
+    for _ in 0..2 {
+        imported(&elsewhere, &taken, None);
+        for file in [&first, &second] {
+            assert_eq!(get(&there, file).await["scan_state"], "infected");
+            download(&there, file).await.problem(403);
+        }
+    }
+    assert_eq!(download(&there, &tea).await.must_be(200).text(), "tea");
+    assert!(elsewhere.run(&["check"]).status.success());
 }
 
 #[tokio::test]

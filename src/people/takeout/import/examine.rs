@@ -187,20 +187,26 @@ impl Importer {
         Ok(())
     }
 
-    /// Checks that the bytes of all files are there, but for those that the archive says it does not have.
+    /// Checks that the bytes of all files are there, but for those that are left out: what was removed for
+    /// good while the archive was made, and what is harmful by the verdict on any of its versions.
     fn examine_bytes(archive: &Archive, plan: &Plan) -> Result<(), ImportError> {
-        let removed: BTreeSet<Uuid> = archive.manifest.removed.iter().copied().collect();
+        let mut left_out: BTreeSet<Uuid> = archive.manifest.removed.iter().copied().collect();
+        let mut missing: BTreeMap<Uuid, Uuid> = BTreeMap::new();
         for kept in archive.list::<KeptDocument>(FILES)? {
             let file = File::of(&plan.as_written(DocumentKind::File, kept?)?)?;
-            let is_needed = file.sha256.is_some()
-                && file.scan_state != ScanState::Infected
-                && !removed.contains(&file.content);
-            if is_needed && archive.region(&content_member(file.content))?.is_none() {
-                let what = format!("the bytes of file {} are missing", file.id);
-                return Err(ArchiveError::Damaged(what).into());
+            if file.sha256.is_none() || archive.region(&content_member(file.content))?.is_some() {
+                continue;
+            }
+            missing.entry(file.content).or_insert(file.id);
+            if file.scan_state == ScanState::Infected {
+                left_out.insert(file.content);
             }
         }
-        Ok(())
+        missing.retain(|content, _| !left_out.contains(content));
+        missing.values().next().map_or(Ok(()), |file| {
+            let what = format!("the bytes of file {file} are missing");
+            Err(ArchiveError::Damaged(what).into())
+        })
     }
 
     /// Gives a document another id if somebody else has one with this id here.
