@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
@@ -36,9 +37,12 @@ const AT_ONCE: usize = 8 << 20;
 pub const PEOPLE_AT_ONCE: usize = 8;
 /// How often a partition is tried that others keep changing.
 const ATTEMPTS: usize = 5;
-/// A flush is overtaken when writes merge small pieces. Each time, it leaves pieces with fewer rows than the
-/// next of these numbers to the next round. Rows that have waited long are in larger pieces.
-const LEFT_TO_WRITES: [i64; 3] = [0, 256, 4096];
+/// A flush is overtaken when writes merge small pieces or remove those of which nothing is left. From then on
+/// it leaves pieces with fewer rows than the next of these numbers to the writes,
+const LEFT_TO_WRITES: [i64; 2] = [256, 4096];
+/// unless they have been there for so long that writes do not seem to come near them: then few records are
+/// added, or most of the writes replace records of others.
+const LASTS: Duration = Duration::from_secs(5);
 
 /// The tails of one person that are to be flushed now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,10 +146,15 @@ pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, S
             .collect();
         // Pieces that arrive during the work are left for the next round.
         let waiting = waiting.get_or_insert(tail.len());
-        let fewest = LEFT_TO_WRITES.iter().take(overtaken + 1).rev();
-        let settled = |fewest: &i64| tail.iter().any(|piece| piece.rows >= *fewest);
-        if let Some(fewest) = fewest.copied().find(settled) {
-            tail.retain(|piece| piece.rows >= fewest);
+        if overtaken > 0 {
+            let now = stores.catalog.now().await?;
+            let lasting = lasting(&tail, overtaken, now);
+            if !lasting.is_empty() {
+                tail = lasting;
+            } else if flushed > 0 {
+                // What is left is young and small.
+                break;
+            }
         }
         if tail.is_empty() || flushed >= *waiting {
             break;
@@ -168,7 +177,26 @@ pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, S
             overtaken += 1;
         }
     }
+    if overtaken == ATTEMPTS {
+        let (person, data_type) = (key.person, &key.data_type);
+        tracing::debug!(%person, %data_type, flushed, "others keep changing a tail that is flushed");
+    }
     Ok(flushed)
+}
+
+/// The pieces that a flush can expect to find again when it has read them, after it was overtaken so often.
+fn lasting<'p>(tail: &[&'p Piece], overtaken: usize, now: Instant) -> Vec<&'p Piece> {
+    // Creation times in the future are from a wrong clock, and say that a piece was there before.
+    let age = |piece: &Piece| u128::from(now.micros().abs_diff(piece.created_at.micros()));
+    let at_least = |fewest: i64| {
+        let lasts = |piece: &&Piece| piece.rows >= fewest || age(piece) >= LASTS.as_micros();
+        tail.iter().copied().filter(lasts).collect::<Vec<&Piece>>()
+    };
+    let by_size = LEFT_TO_WRITES.iter().take(overtaken).rev();
+    by_size
+        .map(|fewest| at_least(*fewest))
+        .find(|lasting| !lasting.is_empty())
+        .unwrap_or_default()
 }
 
 /// The pieces of a part, as they are replaced.

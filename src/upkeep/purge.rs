@@ -8,16 +8,17 @@
 //! What is removed from the catalogue for that is overwritten there afterwards, and so is what left it
 //! before.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::choose_objects::Limits;
-use super::compact::{RewriteOutcome, leave_dead_rows};
+use super::compact::{RewriteOutcome, leave_dead_rows, pieces_of};
 use super::flush::flush;
 use super::manifest::replace_manifests;
 use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::NoticedDeletion;
-use crate::model::ids::PersonId;
+use crate::catalog::records::{Piece, Place};
+use crate::model::ids::{PersonId, PieceId};
 use crate::model::time::Instant;
 use crate::store::StoreError;
 
@@ -58,12 +59,13 @@ pub async fn purge_deleted(stores: &UpkeepStores, deletions: &[NoticedDeletion])
     Ok(())
 }
 
-/// Removes the dead rows of a partition; returns whether none is left.
+/// Removes the dead rows of a partition; returns whether none is left of those that were there before.
 async fn purge_partition(stores: &UpkeepStores, deletion: &NoticedDeletion) -> Result<bool, StoreError> {
     let key = PartitionKey {
         person: deletion.person,
         data_type: deletion.data_type.clone(),
     };
+    let before = tail_with_dead_rows(stores, &key).await?;
     flush(stores, &key).await?;
     let limits = Limits {
         // Objects are read one at a time, and there is no other way to remove their rows.
@@ -73,12 +75,29 @@ async fn purge_partition(stores: &UpkeepStores, deletion: &NoticedDeletion) -> R
     let mut overtaken = 0;
     while overtaken < ATTEMPTS {
         match leave_dead_rows(stores, &key, &limits).await? {
-            RewriteOutcome::Nothing => return Ok(true),
+            RewriteOutcome::Nothing => {
+                let now = tail_with_dead_rows(stores, &key).await?;
+                return Ok(before.is_disjoint(&now));
+            }
             RewriteOutcome::Done => {}
             RewriteOutcome::Overtaken => overtaken += 1,
         }
     }
     Ok(false)
+}
+
+/// The pieces of a partition's tail that have dead rows.
+async fn tail_with_dead_rows(
+    stores: &UpkeepStores,
+    key: &PartitionKey,
+) -> Result<HashSet<PieceId>, StoreError> {
+    let pieces = pieces_of(stores, key).await?;
+    let is_of_tail = |piece: &&Piece| matches!(piece.place, Place::Tail { .. });
+    let with_dead_rows = pieces
+        .iter()
+        .filter(is_of_tail)
+        .filter(|piece| !piece.dead.is_empty());
+    Ok(with_dead_rows.map(|piece| piece.id).collect())
 }
 
 /// Whether manifests are to be replaced that have been outdated since before `moment`. Their people have

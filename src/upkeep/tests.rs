@@ -9,6 +9,7 @@ mod large_manifests;
 mod leases;
 mod lost_catalogue;
 mod newest_manifests;
+mod overtaken;
 mod pairs;
 mod purge;
 mod rows_stay;
