@@ -16,7 +16,7 @@ use super::flush::{self, DueTails, Room, flush};
 use super::lease::Leases;
 use super::lost_manifests::write_lost;
 use super::manifest::{self, write_manifest};
-use super::past_years::{MergeOutcome, compact_or_merge_past_year};
+use super::past_years::{MergeOutcome, compact_or_merge_past_year, year_at};
 use super::purge::{self, purge_deleted};
 use super::round::{Round, SetAside};
 use super::scour::Scouring;
@@ -156,7 +156,8 @@ impl Upkeep {
             .catalog
             .compaction_candidates(FEWEST_OBJECTS as i64)
             .await?;
-        let open = settled.open(candidates);
+        let year = year_at(self.stores.catalog.now().await?);
+        let open = settled.open(candidates, year);
         set_aside.extend(settled.damaged().map(whose_partition));
         if open.is_empty() {
             self.set_aside.replace("compact", set_aside);
@@ -173,7 +174,7 @@ impl Upkeep {
                 }
                 loop {
                     let merged = compact_or_merge_past_year(&self.stores, &key, &limits).await;
-                    settled.note(&key, version, &merged);
+                    settled.note(&key, version, year, &merged);
                     if round.judge(&whose, merged)? != Some(MergeOutcome::Some) {
                         break;
                     }

@@ -66,8 +66,14 @@ fn is_quiet(pieces: &[Piece], now: Instant) -> bool {
         .all(|piece| u128::from(age(piece)) >= QUIET_TIME.as_micros())
 }
 
+/// The year that goes on at a moment; those before it are over.
+#[must_use]
+pub fn year_at(now: Instant) -> Option<i32> {
+    DateTime::from_timestamp_micros(now.micros()).map(|moment| moment.year())
+}
+
 fn next_group<'p>(pieces: &'p [Piece], now: Instant, limits: &Limits) -> Option<Vec<Object<'p>>> {
-    let this_year = DateTime::from_timestamp_micros(now.micros())?.year();
+    let this_year = year_at(now)?;
     let years = by_year(pieces);
     let mut past = years.range(..this_year);
     past.find_map(|(_, objects)| worth_merging(objects, limits))

@@ -1,5 +1,6 @@
 //! What compaction remembers of partitions from one round to the next: one in which there is nothing to do,
-//! or nothing that can be done, is left alone until it changes.
+//! or nothing that can be done, is left alone until it changes. With a new year there may be something to do
+//! without any change.
 //!
 //! Lives as long as the process, and has an entry only for partitions that may need compaction. Knows how an
 //! attempt ended; must not know how partitions are compacted, or who is told.
@@ -11,9 +12,18 @@ use super::stores::PartitionKey;
 use crate::catalog::records::CompactionCandidate;
 use crate::store::StoreError;
 
-/// Partitions that compaction looked at, with the version that they had.
+/// Partitions that compaction looked at.
 #[derive(Clone, Debug, Default)]
-pub struct Settled(HashMap<PartitionKey, (i64, CompactionOutcome)>);
+pub struct Settled(HashMap<PartitionKey, LookedAt>);
+
+/// How a partition was when compaction looked at it, and how it was left.
+#[derive(Clone, Copy, Debug)]
+struct LookedAt {
+    version: i64,
+    /// The year in which that was.
+    year: Option<i32>,
+    left: CompactionOutcome,
+}
 
 /// How compaction left a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +37,13 @@ enum CompactionOutcome {
 }
 
 impl Settled {
-    /// The candidates to look at now, with their versions. Those that failed come last: however many of them
-    /// end a round, the others have had their turn. Forgets what was known of other versions.
-    pub fn open(&mut self, candidates: Vec<CompactionCandidate>) -> Vec<(PartitionKey, i64)> {
+    /// The candidates to look at now, in this year, with their versions. Those that failed come last: however
+    /// many of them end a round, the others have had their turn. Forgets what was known of other versions.
+    pub fn open(
+        &mut self,
+        candidates: Vec<CompactionCandidate>,
+        year: Option<i32>,
+    ) -> Vec<(PartitionKey, i64)> {
         let candidates: BTreeMap<PartitionKey, i64> = candidates
             .into_iter()
             .map(|candidate| {
@@ -40,8 +54,10 @@ impl Settled {
                 (key, candidate.version)
             })
             .collect();
-        self.0
-            .retain(|key, (version, _)| candidates.get(key) == Some(version));
+        self.0.retain(|key, seen| {
+            candidates.get(key) == Some(&seen.version)
+                && (seen.year == year || seen.left != CompactionOutcome::Done)
+        });
         let (failed, others): (Vec<_>, Vec<_>) = candidates
             .into_iter()
             .filter(|(key, _)| {
@@ -58,12 +74,18 @@ impl Settled {
     pub fn damaged(&self) -> impl Iterator<Item = &PartitionKey> {
         self.0
             .iter()
-            .filter(|(_, (_, left))| *left == CompactionOutcome::Damaged)
+            .filter(|(_, seen)| seen.left == CompactionOutcome::Damaged)
             .map(|(key, _)| key)
     }
 
-    /// Notes how an attempt on a partition ended that had `version` before.
-    pub fn note(&mut self, key: &PartitionKey, version: i64, outcome: &Result<MergeOutcome, StoreError>) {
+    /// Notes how an attempt on a partition ended that had `version` before, and was begun in `year`.
+    pub fn note(
+        &mut self,
+        key: &PartitionKey,
+        version: i64,
+        year: Option<i32>,
+        outcome: &Result<MergeOutcome, StoreError>,
+    ) {
         let left = match outcome {
             Ok(MergeOutcome::Nothing) => CompactionOutcome::Done,
             Ok(MergeOutcome::Some | MergeOutcome::Later) => {
@@ -73,11 +95,12 @@ impl Settled {
             Err(error) if error.may_pass() => CompactionOutcome::Failed,
             Err(_) => CompactionOutcome::Damaged,
         };
-        self.0.insert(key.clone(), (version, left));
+        let seen = LookedAt { version, year, left };
+        self.0.insert(key.clone(), seen);
     }
 
     fn left(&self, key: &PartitionKey) -> Option<CompactionOutcome> {
-        self.0.get(key).map(|(_, left)| *left)
+        self.0.get(key).map(|seen| seen.left)
     }
 }
 
@@ -97,14 +120,20 @@ mod tests {
         }
     }
 
+    const YEAR: Option<i32> = Some(2024);
+
     /// The people with open partitions, of people with these versions of theirs.
     fn open(settled: &mut Settled, versions: &[(u128, i64)]) -> Vec<u128> {
+        open_in(settled, YEAR, versions)
+    }
+
+    fn open_in(settled: &mut Settled, year: Option<i32>, versions: &[(u128, i64)]) -> Vec<u128> {
         let candidates = versions.iter().map(|(person, version)| CompactionCandidate {
             person: key(*person).person,
             data_type: key(*person).data_type,
             version: *version,
         });
-        let open = settled.open(candidates.collect());
+        let open = settled.open(candidates.collect(), year);
         open.iter().map(|(key, _)| key.person.0.as_u128()).collect()
     }
 
@@ -121,21 +150,31 @@ mod tests {
     #[test]
     fn where_there_is_nothing_to_do_nobody_looks_until_it_changes() {
         let mut settled = Settled::default();
-        settled.note(&key(1), 5, &Ok(MergeOutcome::Nothing));
-        settled.note(&key(2), 5, &Ok(MergeOutcome::Later));
+        settled.note(&key(1), 5, YEAR, &Ok(MergeOutcome::Nothing));
+        settled.note(&key(2), 5, YEAR, &Ok(MergeOutcome::Later));
         assert_eq!(open(&mut settled, &[(1, 5), (2, 5), (3, 5)]), [2, 3]);
         assert_eq!(open(&mut settled, &[(1, 6), (2, 5)]), [1, 2]);
         assert_eq!(open(&mut settled, &[(1, 5)]), [1], "that version is forgotten");
     }
 
     #[test]
+    fn in_another_year_there_may_be_something_to_do() {
+        let mut settled = Settled::default();
+        settled.note(&key(1), 5, YEAR, &Ok(MergeOutcome::Nothing));
+        settled.note(&key(2), 5, YEAR, &Err(StoreError::corrupt("a page")));
+        assert_eq!(open(&mut settled, &[(1, 5), (2, 5)]), Vec::<u128>::new());
+        assert_eq!(open_in(&mut settled, Some(2025), &[(1, 5), (2, 5)]), [1]);
+        assert_eq!(damaged(&settled), [2]);
+    }
+
+    #[test]
     fn what_is_damaged_is_left_alone_and_known_until_it_changes() {
         let mut settled = Settled::default();
-        settled.note(&key(1), 5, &Err(StoreError::corrupt("a page")));
+        settled.note(&key(1), 5, YEAR, &Err(StoreError::corrupt("a page")));
         let what = "a row".to_owned();
-        settled.note(&key(2), 5, &Err(CatalogError::Corrupt { what }.into()));
+        settled.note(&key(2), 5, YEAR, &Err(CatalogError::Corrupt { what }.into()));
         let path = "data/lost".to_owned();
-        settled.note(&key(3), 5, &Err(StoreError::Missing { path }));
+        settled.note(&key(3), 5, YEAR, &Err(StoreError::Missing { path }));
         assert_eq!(open(&mut settled, &[(1, 5), (2, 5), (3, 5), (4, 1)]), [4]);
         let mut known = damaged(&settled);
         known.sort_unstable();
@@ -152,13 +191,13 @@ mod tests {
         let busy = CatalogError::Contended {
             detail: "others use it".to_owned(),
         };
-        settled.note(&key(1), 5, &Err(away()));
-        settled.note(&key(2), 5, &Err(busy.into()));
+        settled.note(&key(1), 5, YEAR, &Err(away()));
+        settled.note(&key(2), 5, YEAR, &Err(busy.into()));
         assert_eq!(open(&mut settled, &[(1, 5), (2, 5), (3, 5)]), [3, 1, 2]);
         assert_eq!(damaged(&settled), Vec::<u128>::new());
-        settled.note(&key(1), 5, &Ok(MergeOutcome::Some));
+        settled.note(&key(1), 5, YEAR, &Ok(MergeOutcome::Some));
         assert_eq!(open(&mut settled, &[(1, 5), (2, 5), (3, 5)]), [1, 3, 2]);
-        settled.note(&key(2), 5, &Ok(MergeOutcome::Nothing));
+        settled.note(&key(2), 5, YEAR, &Ok(MergeOutcome::Nothing));
         assert_eq!(open(&mut settled, &[(1, 5), (2, 5), (3, 5)]), [1, 3]);
     }
 }

@@ -337,6 +337,35 @@ async fn the_runner_makes_one_object_of_a_year_that_is_over_once_nothing_comes()
 }
 
 #[tokio::test]
+async fn a_year_that_ends_while_the_runner_runs_becomes_one_object_too() {
+    let bench = Bench::new().await;
+    let noon = Duration::from_hours(12);
+    bench
+        .clock
+        .set(Instant::from_micros(LAST_DAY_OF_2023).after(noon));
+    let (meters, stop) = (Meters::default(), CancellationToken::new());
+    let upkeep = Upkeep::new(settings(), bench.stores.clone(), meters, stop);
+    // Three of the year that goes on, too few for compaction, and one of the next.
+    for (number, start) in [(0, 0), (1, 100), (2, 200), (3, 86_400)] {
+        let rows = many(number * 100, 100, LAST_DAY_OF_2023 + start * SECOND);
+        bench.put(&rows, true).await;
+    }
+    let mut settled = Settled::default();
+    let mut objects = Vec::new();
+    for pause in [
+        Duration::from_secs(5),
+        Duration::from_secs(5),
+        noon,
+        Duration::from_secs(5),
+    ] {
+        bench.pass(pause);
+        upkeep.compact_due(&mut settled).await.unwrap();
+        objects.push(bench.snapshot().await.pieces.len());
+    }
+    assert_eq!(objects, [4, 4, 2, 2], "nothing came when the year was over");
+}
+
+#[tokio::test]
 async fn objects_whose_rows_come_by_turns_become_one_in_order() {
     let bench = Bench::new().await;
     let mut expected = Model::new();
