@@ -166,8 +166,8 @@ async fn look_at_dropped(
         data_type: written.data_type.clone(),
         layout_version: written.layout.version,
     };
-    let pieces = write_batch(&shared.objects, shared.ids.as_ref(), target, &rows).await?;
     let keys = KeyColumns::of(&rows)?;
+    let pieces = write_batch(&shared.objects, shared.ids.as_ref(), target, &rows).await?;
     written.take_in(
         pieces,
         (0..keys.len()).map(|row| (keys.id(row), keys.starts.value(row))),

@@ -28,7 +28,7 @@ use super::forward;
 use super::pieces_by_id::PiecesById;
 use super::stored::StoredRows;
 use super::stores::IntakeStores;
-use super::upload::{PartitionChanges, Work, WrittenRows};
+use super::upload::{PartitionChanges, Work, WrittenObjects, WrittenRows};
 
 /// A body with more rows than this goes straight to the object store.
 pub const TAIL_ROWS: usize = 4096;
@@ -164,6 +164,7 @@ impl Intake {
             data_type: self.data_type.id.clone(),
             layout: Arc::clone(&self.data_type.layout),
             pieces: Vec::new(),
+            objects: WrittenObjects::default(),
             given: PiecesById::default(),
             superseded: Vec::new(),
             times: KnownTimes::default(),

@@ -4,7 +4,7 @@
 //! catalogue's tables.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::catalog::records::{Effect, NewPiece, SeenSource};
 use crate::model::ids::{PersonId, PieceId, RecordId, UploadId};
@@ -103,6 +103,8 @@ pub struct WrittenRows {
     pub data_type: TypeId,
     pub layout: Arc<Layout>,
     pub pieces: Vec<NewPiece>,
+    /// The same, for whoever removes their objects if the body is refused.
+    pub objects: WrittenObjects,
     /// The ids that the caller chose, each with the piece that holds its last version.
     pub given: PiecesById,
     /// Rows of `pieces` that a later line of the same body replaced.
@@ -170,6 +172,28 @@ impl WrittenRows {
             self.dropped.remove(&ids);
         }
         self.superseded.extend(self.given.put(placed));
+        self.objects.add(&pieces);
         self.pieces.extend(pieces);
+    }
+}
+
+/// The pieces of one large body, whose objects nobody names before the commit. The body is given away to be
+/// committed, and may write more until then: all clones share what was written.
+#[derive(Clone, Debug, Default)]
+pub struct WrittenObjects(Arc<Mutex<Vec<NewPiece>>>);
+
+impl WrittenObjects {
+    /// All that were written so far.
+    #[must_use]
+    pub fn pieces(&self) -> Vec<NewPiece> {
+        self.lock().clone()
+    }
+
+    fn add(&self, pieces: &[NewPiece]) {
+        self.lock().extend_from_slice(pieces);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<NewPiece>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
