@@ -37,8 +37,8 @@ const AT_ONCE: usize = 8 << 20;
 pub const PEOPLE_AT_ONCE: usize = 8;
 /// How often a partition is tried that others keep changing.
 const ATTEMPTS: usize = 5;
-/// A flush is overtaken when writes merge small pieces or remove those of which nothing is left. From then on
-/// it leaves pieces with fewer rows than the next of these numbers to the writes,
+/// A flush is overtaken when writes merge small pieces. From then on it leaves pieces with fewer rows than
+/// the next of these numbers to the writes,
 const LEFT_TO_WRITES: [i64; 2] = [256, 4096];
 /// unless they have been there for so long that writes do not seem to come near them: then few records are
 /// added, or most of the writes replace records of others.

@@ -32,9 +32,6 @@ async fn keep_writing(bench: &Bench) -> Infallible {
             person,
             data_type: data_type.clone(),
             pieces: taken,
-            empty: Vec::new(),
-            dead_rows: 0,
-            rest: None,
             into,
         };
         let change = PartitionChange {
