@@ -1,18 +1,21 @@
 //! Amounts on a grid, split by other columns of their samples.
 //!
 //! Which samples count is decided among all of them; each part of an amount then belongs to the values of its
-//! sample in those columns. Parts of a bin are emitted unordered and may repeat, for the consumer to add up:
-//! only what is open at one moment, and a limited number of parts, is held.
+//! sample in those columns. Parts of a bin are emitted unordered and may repeat, for the consumer to add up.
+//! A sample may lie in very many bins, so it is laid as far as there is room for parts, and its rest after
+//! they were emitted: only what is open at one moment, the groups, and a limited number of parts are held.
 
-use std::collections::HashMap;
+mod groups;
+mod parts;
+
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
 use datafusion::arrow::compute::{filter_record_batch, is_not_null};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
-use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::PlanProperties;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
@@ -20,7 +23,6 @@ use futures::stream::{self, BoxStream};
 use crate::model::columns::VALUE;
 use crate::model::grid::Grid;
 use crate::model::permit::Windows;
-use crate::model::time::Instant;
 use crate::model::zone::Zone;
 use crate::query::ground::clip_windows::WindowClip;
 use crate::query::ground::measure::{Counting, prorated};
@@ -31,11 +33,8 @@ use super::contest::Sample;
 use super::ranking::Ranking;
 use super::resolve::Resolver;
 use super::rows::{RowReader, Rows};
-
-/// The most parts that are held before they are emitted.
-const PARTS_AT_ONCE: usize = 8192;
-/// The number of cuts after which the operator yields.
-const CUTS_AT_ONCE: usize = 1 << 18;
+use groups::{GroupLimit, Groups};
+use parts::Parts;
 
 /// Which amounts to compute, and the columns to split them by.
 #[derive(Clone, Debug)]
@@ -102,9 +101,10 @@ impl Step for AmountsByGroup {
         one_partition(Arc::clone(&self.schema), None)
     }
 
-    fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let input = only(inputs)?;
-        let amounts = Amounts::new(self.spec, self.schema, &input.schema())?;
+        let memory = task.memory("amounts by group");
+        let amounts = Amounts::new(self.spec, self.schema, &input.schema(), memory)?;
         let parts = stream::try_unfold((input.open()?, amounts), |(mut input, mut amounts)| async move {
             let batch = amounts.next(&mut input).await?;
             Ok(batch.map(|batch| (batch, (input, amounts))))
@@ -125,46 +125,66 @@ struct Amounts {
     /// The current rows with the numbers of their groups; `row` is the next to lay.
     rows: Option<(Rows, Vec<u32>)>,
     row: usize,
-    parts: HashMap<(u64, u32), f64>,
+    /// How far the current sample has been laid or, where there is a resolver, its current portion.
+    laid_until: i64,
+    /// How many of the resolver's portions and instants have been laid.
+    portion: usize,
+    instant: usize,
+    parts: Parts,
     ended: bool,
     /// Whether all that counts of the samples is resolved.
     resolved: bool,
+    memory: MemoryReservation,
 }
 
 impl Amounts {
-    fn new(spec: Arc<AmountsSpec>, schema: SchemaRef, input: &SchemaRef) -> Result<Self> {
+    fn new(
+        spec: Arc<AmountsSpec>,
+        schema: SchemaRef,
+        input: &SchemaRef,
+        memory: MemoryReservation,
+    ) -> Result<Self> {
         let grid = &spec.grid;
         let (first, last) = (grid.edge(0).micros(), grid.edge(grid.len()).micros());
         let clip = WindowClip::new(&spec.windows, first, last);
         let best = spec.counting == Counting::BestSource;
+        let limit = GroupLimit {
+            most: spec.most_groups,
+            too_many: spec.too_many,
+        };
         Ok(Self {
             schema,
             reader: RowReader::new(best.then(|| spec.ranking.clone()), false),
-            groups: Groups::new(&spec, input)?,
+            groups: Groups::new(&spec.group, input, limit)?,
             resolver: best.then(|| Resolver::new(clip.clone(), None).apart()),
             clip,
             rows: None,
             row: 0,
-            parts: HashMap::new(),
+            laid_until: i64::MIN,
+            portion: 0,
+            instant: 0,
+            parts: Parts::new(grid.clone()),
             ended: false,
-            resolved: false,
+            resolved: !best,
+            memory,
             spec,
         })
     }
 
     /// The next parts; `None` when all have been emitted.
     async fn next(&mut self, input: &mut SendableRecordBatchStream) -> Result<Option<RecordBatch>> {
-        let (mut cuts, mut turn) = (0, Turn::new());
+        let mut turn = Turn::new();
         loop {
-            if let Some((rows, groups)) = self.rows.take() {
-                cuts += self.lay(&rows, &groups, &mut turn);
-                if self.row < rows.starts.len() {
-                    self.rows = Some((rows, groups));
-                }
-            } else if self.ended && !self.resolved {
-                cuts += self.lay_rest(&mut turn);
+            self.lay(&mut turn);
+            self.memory.try_resize(self.held())?;
+            if self.parts.are_enough() {
+                return self.take().map(Some);
+            }
+            if turn.is_over() {
+                turn.renew();
+                tokio::task::yield_now().await;
             } else if self.ended {
-                let rest = (!self.parts.is_empty()).then(|| self.take());
+                let rest = (!self.parts.are_none()).then(|| self.take());
                 return rest.transpose();
             } else if let Some(batch) = input.next().await.transpose()? {
                 let batch = with_value(&batch)?;
@@ -173,63 +193,67 @@ impl Amounts {
             } else {
                 self.ended = true;
             }
-            if self.parts.len() >= PARTS_AT_ONCE {
-                return self.take().map(Some);
-            }
-            if cuts >= CUTS_AT_ONCE || turn.is_over() {
-                cuts = 0;
-                turn.renew();
-                tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lays all that was fed, until there are enough parts or the turn is over.
+    fn lay(&mut self, turn: &mut Turn) {
+        while self.lay_resolved(turn) {
+            if let Some((rows, groups)) = self.rows.take() {
+                if !self.lay_rows(&rows, &groups, turn) {
+                    self.rows = Some((rows, groups));
+                    return;
+                }
+            } else if self.ended && !self.resolved {
+                self.resolved = self
+                    .resolver
+                    .as_mut()
+                    .is_none_or(|resolver| resolver.finish(turn));
+                if !self.resolved {
+                    return;
+                }
+            } else {
+                return;
             }
         }
     }
 
-    /// Lays some of the rows; returns how many cuts that took.
-    fn lay(&mut self, rows: &Rows, groups: &[u32], turn: &mut Turn) -> usize {
-        let mut cuts = 0;
-        while self.row < rows.starts.len() && cuts < CUTS_AT_ONCE && self.parts.len() < PARTS_AT_ONCE {
-            let row = self.row;
-            let (Some(sample), Some(group)) = (rows.sample(row), groups.get(row)) else {
-                self.row += 1;
-                break;
-            };
+    /// Lays the current rows. `false`: there are enough parts or the turn is over, and there is more.
+    fn lay_rows(&mut self, rows: &Rows, groups: &[u32], turn: &mut Turn) -> bool {
+        while let (Some(sample), Some(group)) = (rows.sample(self.row), groups.get(self.row)) {
+            if self.parts.are_enough() || turn.is_over() {
+                return false;
+            }
             let sample = Sample {
                 group: *group,
                 ..sample
             };
-            if let Some(resolver) = &mut self.resolver {
-                let is_settled = resolver.settle(sample.start, turn);
-                if is_settled {
-                    let next = rows.starts.get(row + 1).copied();
-                    resolver.push(sample, next.unwrap_or(sample.start));
+            let Some(resolver) = &mut self.resolver else {
+                if !self.lay_whole(&sample, turn) {
+                    return false;
                 }
-                cuts += self.lay_resolved();
-                if !is_settled {
-                    return cuts;
-                }
-            } else {
-                cuts += self.lay_whole(&sample);
+                self.row += 1;
+                continue;
+            };
+            if !resolver.settle(sample.start, turn) {
+                return false;
             }
             self.row += 1;
+            let next = rows.starts.get(self.row).copied();
+            resolver.push(sample, next.unwrap_or(sample.start));
+            if !self.lay_resolved(turn) {
+                return false;
+            }
         }
-        if self.row >= rows.starts.len()
-            && let (Some(resolver), Some(last)) = (&mut self.resolver, rows.starts.last())
-        {
+        if let (Some(resolver), Some(last)) = (&mut self.resolver, rows.starts.last()) {
             resolver.advance(*last);
-            cuts += self.lay_resolved();
         }
-        cuts
+        true
     }
 
-    /// Lays some of what is left when there are no more rows; returns how many cuts that took.
-    fn lay_rest(&mut self, turn: &mut Turn) -> usize {
-        let resolver = self.resolver.as_mut();
-        self.resolved = resolver.is_none_or(|resolver| resolver.finish(turn));
-        self.lay_resolved()
-    }
-
-    /// Lays a sample that counts regardless of others.
-    fn lay_whole(&mut self, sample: &Sample) -> usize {
+    /// Lays a sample that counts regardless of others. `false`: there are enough parts or the turn is over
+    /// before that.
+    fn lay_whole(&mut self, sample: &Sample, turn: &mut Turn) -> bool {
         let &Sample {
             start,
             end,
@@ -237,54 +261,60 @@ impl Amounts {
             group,
             ..
         } = sample;
-        let Self {
-            clip, spec, parts, ..
-        } = self;
         if start >= end {
-            if clip.until(start).is_some() {
-                add(parts, &spec.grid, start, group, value);
+            if self.clip.until(start).is_some() {
+                self.parts.add(start, group, value);
             }
-            return 1;
+            return true;
         }
-        let mut cuts = 0;
-        for (from, to) in clip.parts(start, end) {
-            cuts += cut(&spec.grid, from, to, |bin, covered| {
-                *parts.entry((bin, group)).or_default() += prorated(value, covered, end - start);
-            });
+        let share = |from: i64, to: i64| prorated(value, to - from, end - start);
+        for (from, to) in self.clip.parts(start.max(self.laid_until), end) {
+            let until = self.parts.lay((from, to), group, turn, share);
+            if until < to {
+                self.laid_until = until;
+                return false;
+            }
         }
-        cuts
+        self.laid_until = i64::MIN;
+        true
     }
 
-    fn lay_resolved(&mut self) -> usize {
-        let Self {
-            resolver,
-            spec,
-            parts,
-            ..
-        } = self;
-        let Some(resolver) = resolver else { return 0 };
-        let mut cuts = 0;
-        let mut number = 0;
-        while let Some(portion) = resolver.portion(number) {
-            let mut at = portion.start;
-            cuts += cut(&spec.grid, portion.start, portion.end, |bin, covered| {
-                *parts.entry((bin, portion.group)).or_default() += portion.amount(at, at + covered);
-                at += covered;
-            });
-            number += 1;
+    /// Lays what the resolver has decided. `false`: there are enough parts or the turn is over before that.
+    fn lay_resolved(&mut self, turn: &mut Turn) -> bool {
+        let Some(resolver) = &mut self.resolver else {
+            return true;
+        };
+        while let Some(portion) = resolver.portion(self.portion) {
+            let stretch = (portion.start.max(self.laid_until), portion.end);
+            let share = |from: i64, to: i64| portion.amount(from, to);
+            let until = self.parts.lay(stretch, portion.group, turn, share);
+            if until < portion.end {
+                self.laid_until = until;
+                return false;
+            }
+            self.laid_until = i64::MIN;
+            self.portion += 1;
         }
-        for instant in &resolver.instants {
-            add(parts, &spec.grid, instant.at, instant.group, instant.value);
+        while let Some(instant) = resolver.instants.get(self.instant) {
+            if self.parts.are_enough() {
+                return false;
+            }
+            self.parts.add(instant.at, instant.group, instant.value);
+            self.instant += 1;
         }
-        let instants = resolver.instants.len();
-        resolver.forget(instants);
-        cuts + instants
+        resolver.forget(self.instant);
+        (self.portion, self.instant) = (0, 0);
+        true
+    }
+
+    /// Bytes on the heap.
+    fn held(&self) -> usize {
+        self.parts.memory() + self.groups.memory() + self.resolver.as_ref().map_or(0, Resolver::memory)
     }
 
     /// Emits the parts that are held.
     fn take(&mut self) -> Result<RecordBatch> {
-        let mut parts: Vec<((u64, u32), f64)> = self.parts.drain().collect();
-        parts.sort_unstable_by_key(|(place, _)| *place);
+        let parts = self.parts.take();
         let times: TimestampMicrosecondArray = parts
             .iter()
             .map(|((bin, _), _)| Some(self.spec.grid.edge(*bin).micros()))
@@ -301,31 +331,6 @@ impl Amounts {
     }
 }
 
-fn add(parts: &mut HashMap<(u64, u32), f64>, grid: &Grid, at: i64, group: u32, value: f64) {
-    if let Some(bin) = grid.bin_of(Instant::from_micros(at)) {
-        *parts.entry((bin, group)).or_default() += value;
-    }
-}
-
-/// Cuts a stretch of time at the edges of bins; returns the number of parts.
-fn cut(grid: &Grid, from: i64, to: i64, mut part: impl FnMut(u64, i64)) -> usize {
-    let Some(first) = grid.bin_of(Instant::from_micros(from)) else {
-        return 0;
-    };
-    let mut cuts = 0;
-    let mut at = from;
-    for bin in grid.bins_from(first) {
-        if at >= to {
-            break;
-        }
-        let end = bin.end.micros().min(to);
-        part(bin.index, end - at);
-        at = end;
-        cuts += 1;
-    }
-    cuts
-}
-
 /// Drops rows without a value.
 fn with_value(batch: &RecordBatch) -> Result<RecordBatch> {
     let value = batch
@@ -335,67 +340,4 @@ fn with_value(batch: &RecordBatch) -> Result<RecordBatch> {
         return Ok(batch.clone());
     }
     Ok(filter_record_batch(batch, &is_not_null(value)?)?)
-}
-
-/// The distinct values of samples in the columns of the groups, numbered as they appear.
-struct Groups {
-    columns: Vec<usize>,
-    converter: RowConverter,
-    numbers: HashMap<OwnedRow, u32>,
-    rows: Vec<OwnedRow>,
-    most: usize,
-    too_many: fn() -> DataFusionError,
-}
-
-impl Groups {
-    fn new(spec: &AmountsSpec, input: &SchemaRef) -> Result<Self> {
-        let columns = spec
-            .group
-            .iter()
-            .map(|name| input.index_of(name))
-            .collect::<Result<Vec<_>, _>>()?;
-        let fields = columns
-            .iter()
-            .map(|column| SortField::new(input.field(*column).data_type().clone()));
-        Ok(Self {
-            converter: RowConverter::new(fields.collect())?,
-            columns,
-            numbers: HashMap::new(),
-            rows: Vec::new(),
-            most: spec.most_groups,
-            too_many: spec.too_many,
-        })
-    }
-
-    fn numbers(&mut self, batch: &RecordBatch) -> Result<Vec<u32>> {
-        let columns: Vec<ArrayRef> = self
-            .columns
-            .iter()
-            .map(|column| Arc::clone(batch.column(*column)))
-            .collect();
-        let rows = self.converter.convert_columns(&columns)?;
-        let mut numbers = Vec::with_capacity(batch.num_rows());
-        for row in &rows {
-            let row = row.owned();
-            let number = match self.numbers.get(&row) {
-                Some(number) => *number,
-                None if self.rows.len() >= self.most => return Err((self.too_many)()),
-                None => {
-                    let number = self.rows.len() as u32;
-                    self.rows.push(row.clone());
-                    self.numbers.insert(row, number);
-                    number
-                }
-            };
-            numbers.push(number);
-        }
-        Ok(numbers)
-    }
-
-    fn columns(&self, numbers: impl Iterator<Item = u32>) -> Result<Vec<ArrayRef>> {
-        let rows = numbers
-            .filter_map(|number| self.rows.get(number as usize))
-            .map(OwnedRow::row);
-        Ok(self.converter.convert_rows(rows)?)
-    }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use datafusion::common::DataFusionError;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Runtime;
@@ -262,8 +264,78 @@ fn rule_5_3_amounts_by_group_add_up_to_the_series() {
     );
 }
 
+/// A sample may lie in very many bins. What is held of it, and given out at a time, does not grow with them.
+#[tokio::test]
+async fn amounts_by_group_are_held_in_part() {
+    let bins = 100_000;
+    let asked = range(0, 10 * bins);
+    let grid = Grid::uniform(asked, 10);
+    let of_class = |class| Sample {
+        start: 0,
+        end: 10 * bins,
+        value: 3.0 * bins as f64,
+        source: 0,
+        class,
+    };
+    let samples = [of_class(1), of_class(2)];
+    for counting in [Counting::BestSource, Counting::Everything] {
+        let plan = by_class_plan(counting, &samples, &grid, asked, 1);
+        let batches = collect(plan, with_memory(1 << 20)).await.unwrap();
+        let rows: Vec<usize> = batches.iter().map(RecordBatch::num_rows).collect();
+        assert!(rows.iter().all(|rows| *rows <= 8192), "{counting:?}: {rows:?}");
+        let mut amounts: HashMap<i64, f64> = HashMap::new();
+        for parts in &batches {
+            for (time, amount) in times(parts).into_iter().zip(numbers(parts, "amount")) {
+                *amounts.entry(time).or_default() += amount.unwrap();
+            }
+        }
+        assert_eq!(amounts.len() as i64, bins, "{counting:?}");
+        assert!(
+            amounts.values().all(|amount| (amount - 6.0).abs() < 1e-9),
+            "{counting:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn amounts_by_group_take_from_the_memory_of_questions() {
+    let asked = range(0, 1_000_000);
+    let sample = Sample {
+        start: 0,
+        end: 1_000_000,
+        value: 1.0,
+        source: 0,
+        class: 1,
+    };
+    let grid = Grid::uniform(asked, 10);
+    for counting in [Counting::BestSource, Counting::Everything] {
+        let plan = by_class_plan(counting, &[sample], &grid, asked, 1);
+        let error = collect(plan, with_memory(100_000)).await.unwrap_err();
+        assert!(
+            matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)),
+            "{counting:?}: {error}"
+        );
+    }
+}
+
+fn with_memory(bytes: usize) -> Arc<TaskContext> {
+    let limited = RuntimeEnvBuilder::new().with_memory_limit(bytes, 1.0);
+    Arc::new(TaskContext::default().with_runtime(limited.build_arc().unwrap()))
+}
+
 /// Amounts split by class, from rows that come `step` at a time.
 async fn by_class(samples: &[Sample], grid: &Grid, asked: TimeRange, step: usize) -> Vec<RecordBatch> {
+    let plan = by_class_plan(Counting::BestSource, samples, grid, asked, step);
+    collect(plan, Arc::new(TaskContext::default())).await.unwrap()
+}
+
+fn by_class_plan(
+    counting: Counting,
+    samples: &[Sample],
+    grid: &Grid,
+    asked: TimeRange,
+    step: usize,
+) -> Arc<AmountsByGroupExec> {
     let rows = stored(samples);
     let parts = (0..rows.num_rows())
         .step_by(step)
@@ -272,7 +344,7 @@ async fn by_class(samples: &[Sample], grid: &Grid, asked: TimeRange, step: usize
     let spec = AmountsSpec {
         grid: grid.clone(),
         zone: Zone::UTC,
-        counting: Counting::BestSource,
+        counting,
         windows: Windows::new([asked]),
         ranking: Ranking::new(SourceOrder::new(known_sources(), &[])),
         group: vec!["source_class".to_owned()],
@@ -280,8 +352,5 @@ async fn by_class(samples: &[Sample], grid: &Grid, asked: TimeRange, step: usize
         most_groups: 100,
         too_many: || unreachable!("there are four"),
     };
-    let plan = AmountsByGroupExec::try_new(input, spec).unwrap();
-    collect(Arc::new(plan), Arc::new(TaskContext::default()))
-        .await
-        .unwrap()
+    Arc::new(AmountsByGroupExec::try_new(input, spec).unwrap())
 }
