@@ -43,14 +43,14 @@ impl MixedInputExec {
     /// `parts` in the order of time, which are made to fit `schema`.
     pub(super) fn new(parts: Vec<InputPart>, schema: SchemaRef) -> Self {
         let mut inputs = Vec::new();
-        let part = |patch| match patch {
+        let opened = |part| match part {
             InputPart::Rollups(rollups) => OpenedPart::Rollups(rollups),
             InputPart::Rows { plan, time, cut } => {
                 inputs.push(plan);
                 OpenedPart::Rows { time, cut }
             }
         };
-        let parts = parts.into_iter().map(part).collect();
+        let parts = parts.into_iter().map(opened).collect();
         Self::over(MixedInput { parts, schema }, inputs)
     }
 }
