@@ -22,6 +22,7 @@ use crate::query::QueryError;
 use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::attached::TooManyCells;
 use crate::query::engine::DeadlinePassed;
+use crate::query::sleep::spec::TooManyPeriods;
 use crate::query::sql;
 use crate::store::StoreError;
 
@@ -70,6 +71,9 @@ pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
     }
     if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<TooManyCells>()) {
         return invalid(["query", "metrics"], error.to_string());
+    }
+    if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<TooManyPeriods>()) {
+        return (*error).into();
     }
     if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<TooCostly>()) {
         return invalid(["query", "q"], error.to_string());
@@ -219,6 +223,12 @@ impl From<QueryError> for ApiError {
             QueryError::Store(error) => error.into(),
             QueryError::Plan(error) => planning_error(&error),
         }
+    }
+}
+
+impl From<TooManyPeriods> for ApiError {
+    fn from(error: TooManyPeriods) -> Self {
+        invalid(["query", "period"], error.to_string())
     }
 }
 

@@ -3,7 +3,7 @@
 //! Samples come as they were recorded, sorted by their starts, and pass through small machines, each of which
 //! knows one rule: [`resolve`] lets one sample win each moment, [`join`] joins neighbours of the same stage
 //! into one row, [`cycles`] finds the gaps that separate nights and naps, and the last one shapes the answer.
-//! All of them stream: they hold only what is open at one moment, at most one cycle. [`operator`] makes a
+//! All of them stream: they hold only what is open at one moment, at most one cycle. [`sleep_exec`] makes a
 //! plan of them. Knows permits, snapshots and plans; knows nothing of HTTP.
 
 mod aggregate;

@@ -20,12 +20,14 @@ use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
 use crate::model::registry::TypeId;
 use crate::model::sleep::SleepStage;
-use crate::model::time::{Instant, MICROS_PER_HOUR, TimeRange};
+use crate::model::time::TimeRange;
 use crate::output::{ColumnKind, ListedColumn};
 use crate::query::TypedPartition;
 use crate::query::partial::WholeBins;
 use crate::query::sleep::StageTable;
-use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Question, SourceNames, StageSet, StagesSpec};
+use crate::query::sleep::spec::{
+    AggregateSpec, CyclesSpec, Question, SourceNames, StageSet, StagesSpec, around,
+};
 
 use query::{AggregateQuery, CyclesQuery, StagesQuery};
 
@@ -33,8 +35,6 @@ use query::{AggregateQuery, CyclesQuery, StagesQuery};
 pub(super) const SLEEP_STAGE: &str = "SleepStage";
 /// The column with the beginning of a total's period.
 const PERIOD: &str = "period_start_time";
-/// How far beyond the range a cycle is followed if it is not clipped.
-const LOOK_AROUND: i64 = 48 * MICROS_PER_HOUR;
 
 /// Stages of sleep with conflicts between sources resolved, each with the number of its cycle.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/sleep_stages", tag = "sleep",
@@ -86,8 +86,10 @@ pub async fn sleep_agg(
         period: query.period,
         zone: query.zone,
         functions: query.functions,
+        most_cells: app.settings.cell_limit,
     };
-    permitted.refuse_too_many(&spec)?;
+    // What begins before or ends after the time in which sleep is looked for is counted when it is read.
+    spec.refuse_too_many(spec.periods_in(spec.cycles.reads()))?;
     let grid = spec.period.grid(&spec.zone, query.cycles.range);
     let whole = query.partial.then(|| {
         let ends = spec.period.trunc(&spec.zone, query.cycles.range.end()) == query.cycles.range.end();
@@ -194,24 +196,6 @@ impl<'a> PermittedSleepQuery<'a> {
         })
     }
 
-    /// Periods without sleep have no rows, but their largest possible number is known beforehand.
-    fn refuse_too_many(&self, spec: &AggregateSpec) -> Result<(), ApiError> {
-        let range = spec.cycles.range;
-        let periods = spec
-            .period
-            .grid(&spec.zone, if self.clip { range } else { around(range) })
-            .len();
-        let cells = periods.saturating_mul(spec.functions.len() as u64);
-        let limit = self.app.settings.cell_limit;
-        if cells <= limit {
-            return Ok(());
-        }
-        Err(invalid(
-            ["query", "period"],
-            format!("{cells} cells exceed the limit of {limit}; ask for a longer period or a shorter range"),
-        ))
-    }
-
     /// The partition of the stages.
     async fn partition(&self) -> Result<TypedPartition, ApiError> {
         let resolved = self.app.types.find(self.asking.owner, SLEEP_STAGE).await?;
@@ -248,10 +232,4 @@ impl<'a> PermittedSleepQuery<'a> {
         let known = self.app.catalog.sources_of(self.asking.owner).await?;
         Ok(known.into_iter().map(|source| (source.key, source.id)).collect())
     }
-}
-
-fn around(range: TimeRange) -> TimeRange {
-    let start = Instant::from_micros(range.start().micros().saturating_sub(LOOK_AROUND));
-    let end = Instant::from_micros(range.end().micros().saturating_add(LOOK_AROUND));
-    TimeRange::new(start, end).unwrap_or(range)
 }

@@ -21,7 +21,7 @@ use super::cycles::{Cycle, CycleSink};
 use super::night_of;
 use super::resolve::Row;
 use super::rows::{BATCH_ROWS, days, numbers};
-use super::spec::{AggregateSpec, Mode};
+use super::spec::{AggregateSpec, Mode, TooManyPeriods};
 
 /// The columns of totals.
 pub(super) fn schema(spec: &AggregateSpec) -> SchemaRef {
@@ -92,6 +92,7 @@ pub(super) struct Total {
 pub(super) struct Totals {
     spec: AggregateSpec,
     periods: Periods,
+    reach: Reach,
     /// Events that are not counted yet: one row may be split into more periods than fit into one batch.
     events: VecDeque<Event>,
     /// The units of the open cycle, or of its part in the open period.
@@ -110,6 +111,9 @@ enum Event {
 impl CycleSink for Totals {
     fn row(&mut self, _number: i64, row: &Row) {
         if self.spec.cycles.shows(row.stage) {
+            if self.spec.mode == Mode::Split {
+                self.reach.include(row, &self.spec);
+            }
             self.events.push_back(Event::Lasted {
                 stage: row.stage,
                 start: row.start,
@@ -126,16 +130,21 @@ impl CycleSink for Totals {
 impl Totals {
     #[must_use]
     pub(super) fn new(spec: AggregateSpec) -> Self {
-        let periods = Periods::new(spec.period, spec.zone);
         Self {
+            periods: Periods::new(spec.period, spec.zone),
+            reach: Reach::of(&spec),
             spec,
-            periods,
             events: VecDeque::new(),
             units: BTreeMap::new(),
             period: None,
             open: BTreeMap::new(),
             ready: Vec::new(),
         }
+    }
+
+    /// Fails if the rows so far lie in more periods than an answer may have.
+    pub(super) fn refuse_too_many(&self) -> Result<(), TooManyPeriods> {
+        self.spec.refuse_too_many(self.reach.periods)
     }
 
     /// The number of events and totals that are held.
@@ -243,6 +252,47 @@ impl Totals {
             total.last_end = total.last_end.max(unit.last_end);
         }
     }
+}
+
+/// The time in which totals may lie. It is known beforehand, except that what is not clipped may be longer
+/// than any time around the range.
+#[derive(Debug)]
+struct Reach {
+    /// Microseconds.
+    start: i64,
+    end: i64,
+    /// The number of periods in it.
+    periods: u64,
+}
+
+impl Reach {
+    fn of(spec: &AggregateSpec) -> Self {
+        let read = spec.cycles.reads();
+        Self {
+            start: read.start().micros(),
+            end: read.end().micros(),
+            periods: spec.periods_in(read),
+        }
+    }
+
+    fn include(&mut self, row: &Row, spec: &AggregateSpec) {
+        if row.start < self.start {
+            self.periods = self.periods.saturating_add(beyond(self.start, row.start, spec));
+            self.start = row.start;
+        }
+        if row.end > self.end {
+            self.periods = self.periods.saturating_add(beyond(self.end, row.end, spec));
+            self.end = row.end;
+        }
+    }
+}
+
+/// The number of periods between an edge and a moment, without the one that lies on both sides of the edge.
+fn beyond(edge: i64, moment: i64, spec: &AggregateSpec) -> u64 {
+    let (edge, moment) = (Instant::from_micros(edge), Instant::from_micros(moment));
+    let shared = u64::from(spec.period.trunc(&spec.zone, edge) != edge);
+    spec.periods_in(TimeRange::between(edge, moment))
+        .saturating_sub(shared)
 }
 
 /// Periods of a calendar, looked up as moments come.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 
 use super::aggregate::{self, Totals};
 use super::cycles::{Cycle, CycleSink};
@@ -122,6 +122,8 @@ impl CycleSink for AggregateAnswer {
 
 impl Answer for AggregateAnswer {
     fn take(&mut self, _reader: &SampleReader, ended: bool) -> Result<Option<RecordBatch>> {
+        let refused = self.totals.refuse_too_many();
+        refused.map_err(|refused| DataFusionError::External(Box::new(refused)))?;
         let totals = self.totals.take(ended);
         totals
             .map(|totals| aggregate::batch(&totals, &self.spec, &self.schema))

@@ -7,11 +7,22 @@ use uuid::Uuid;
 
 use crate::model::duration::Truncation;
 use crate::model::excerpt::beginning;
-use crate::model::time::TimeRange;
+use crate::model::time::{Instant, MICROS_PER_HOUR, TimeRange};
 use crate::model::zone::Zone;
 use crate::query::statistic::Statistic;
 
 pub use super::stages::StageSet;
+
+/// How far beyond the range a cycle is followed if it is not clipped.
+const LOOK_AROUND: i64 = 48 * MICROS_PER_HOUR;
+
+/// The range, and what lies around it as far as a cycle is followed.
+#[must_use]
+pub fn around(range: TimeRange) -> TimeRange {
+    let start = Instant::from_micros(range.start().micros().saturating_sub(LOOK_AROUND));
+    let end = Instant::from_micros(range.end().micros().saturating_add(LOOK_AROUND));
+    TimeRange::new(start, end).unwrap_or(range)
+}
 
 /// A question about sleep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +82,12 @@ impl CyclesSpec {
     pub fn shows(&self, stage: i64) -> bool {
         self.shown.as_ref().is_none_or(|shown| shown.contains(stage))
     }
+
+    /// The time in which samples are looked for. They may begin before it and end after it.
+    #[must_use]
+    pub fn reads(&self) -> TimeRange {
+        if self.clip { self.range } else { around(self.range) }
+    }
 }
 
 /// Rows of a hypnogram.
@@ -92,6 +109,37 @@ pub struct AggregateSpec {
     pub zone: Zone,
     /// Each at most once, in the order of their columns.
     pub functions: Vec<Statistic>,
+    /// The most cells of the answer: periods times functions.
+    pub most_cells: u64,
+}
+
+/// The answer would have more cells than the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{cells} cells exceed the limit of {limit}; ask for a longer period or a shorter range")]
+pub struct TooManyPeriods {
+    pub cells: u64,
+    pub limit: u64,
+}
+
+impl AggregateSpec {
+    /// The number of periods that touch a range. Those without sleep have no rows, but this is the largest
+    /// possible number.
+    #[must_use]
+    pub fn periods_in(&self, range: TimeRange) -> u64 {
+        self.period.grid(&self.zone, range).len()
+    }
+
+    /// Refuses so many periods if they are too many cells.
+    pub fn refuse_too_many(&self, periods: u64) -> Result<(), TooManyPeriods> {
+        let cells = periods.saturating_mul(self.functions.len() as u64);
+        if cells <= self.most_cells {
+            return Ok(());
+        }
+        Err(TooManyPeriods {
+            cells,
+            limit: self.most_cells,
+        })
+    }
 }
 
 /// The ids under which a person's sources are listed, by their stored keys.

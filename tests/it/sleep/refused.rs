@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{ask, samples};
+use super::{ask, ask_about, samples};
 use crate::harness::{at, id, person};
 
 /// Seconds of an instant on one of the first days of May.
@@ -82,6 +82,34 @@ async fn rule_1_2c_more_periods_than_the_limit() {
         .await
         .must_be(200);
     assert_eq!(parts.rows().len(), 480);
+}
+
+#[tokio::test]
+async fn rule_1_2c_a_sample_that_goes_on_for_years_has_no_more_periods_than_the_limit() {
+    let person = person();
+    let sample = json!({
+        "uuid": id(1), "start_date": "1990-01-01T00:00:00Z", "end_date": "2020-01-01T00:00:00Z", "value": 3,
+    });
+    person.records("SleepStage", &[sample]).await;
+    let minute = ("2010-01-01T00:00:00Z", "2010-01-01T00:01:00Z");
+    let reply = ask_about(&person, "sleep_agg", minute)
+        .with("mode", "split")
+        .with("clip_to_range", "false")
+        .with("period", "1s")
+        .await;
+    assert_eq!(reply.faults(), ["query.period"]);
+    assert!(
+        reply
+            .text()
+            .contains("946684800 cells exceed the limit of 50000000"),
+        "{reply}"
+    );
+    let clipped = ask_about(&person, "sleep_agg", minute)
+        .with("mode", "split")
+        .with("period", "1s")
+        .await
+        .must_be(200);
+    assert_eq!(clipped.rows().len(), 60);
 }
 
 #[tokio::test]

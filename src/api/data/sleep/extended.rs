@@ -26,10 +26,11 @@ use crate::query::TypedPartition;
 use crate::query::attached::Reach;
 use crate::query::filter::Condition;
 use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, SeriesSpec};
+use crate::query::sleep::spec::around;
 use crate::query::units::{DisplayUnit, UnitRole};
 
+use super::PermittedSleepQuery;
 use super::query::CyclesQuery;
-use super::{PermittedSleepQuery, around};
 
 /// The length of the bins of metrics around a cycle.
 const BIN: i64 = 60_000_000;

@@ -127,6 +127,7 @@ impl Readings {
             period,
             zone,
             functions: vec![Statistic::Sum],
+            most_cells: self.app.settings.cell_limit,
         });
         self.sleep(range, question).await
     }

@@ -251,6 +251,7 @@ proptest! {
             period: Truncation::parse(&format!("{period}s")).unwrap(),
             zone: Zone::UTC,
             functions: vec![Statistic::Sum, Statistic::Min, Statistic::Max, Statistic::Avg],
+            most_cells: u64::MAX,
         };
         let found = asked(
             &samples,
@@ -324,6 +325,7 @@ proptest! {
             period: Truncation::parse(&format!("{period}s")).unwrap(),
             zone: Zone::UTC,
             functions: vec![Statistic::Sum],
+            most_cells: u64::MAX,
         };
         let split: i64 = integers(
             &asked(&samples, 5, Question::Aggregate(spec.clone()), &seen),

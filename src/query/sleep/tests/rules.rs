@@ -2,17 +2,21 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use datafusion::common::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, UnboundedMemoryPool};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt as _;
 
 use super::*;
+use crate::model::duration::Truncation;
+use crate::model::zone::Zone;
 use crate::query::ground::clip_windows::WindowClip;
 use crate::query::sleep::cycles::{Cycle, CycleFinder, CycleSink};
 use crate::query::sleep::in_bed::InBed;
 use crate::query::sleep::resolve::Row;
 use crate::query::sleep::sleep_exec::answers;
-use crate::query::sleep::spec::StagesSpec;
+use crate::query::sleep::spec::{AggregateSpec, Mode, StagesSpec, TooManyPeriods};
+use crate::query::statistic::Statistic;
 
 #[test]
 fn rule_3_5_time_in_bed_is_the_union_of_samples_that_touch_the_cycle() {
@@ -170,4 +174,48 @@ fn a_stored_stage_that_the_table_lacks_is_an_error_and_not_left_out() {
     let rows = plan.execute(0, Arc::new(TaskContext::default())).unwrap();
     let found: Result<Vec<RecordBatch>, _> = futures::executor::block_on(rows.try_collect());
     assert!(found.unwrap_err().to_string().contains("table of stages"));
+}
+
+/// The range and two days around it are counted before anything is read. A sample may be longer.
+#[test]
+fn rule_1_2c_sleep_that_is_not_clipped_has_no_more_periods_than_the_limit() {
+    let day = 86_400;
+    let sample = given(3, -100 * day, 100 * day, 1);
+    let totals = |clip: bool, mode: Mode, most_cells: u64| {
+        let spec = AggregateSpec {
+            cycles: CyclesSpec {
+                clip,
+                ..cycles_of(range(0, 60))
+            },
+            mode,
+            period: Truncation::parse("1m").unwrap(),
+            zone: Zone::UTC,
+            functions: vec![Statistic::Sum],
+            most_cells,
+        };
+        let input = MemorySourceConfig::try_new_exec(&[stored(&[sample], 1)], storage(), None).unwrap();
+        let seen = if clip {
+            windows(&[(0, 60)])
+        } else {
+            windows(&[(-2 * day, 60 + 2 * day)])
+        };
+        let plan = SleepExec::new(input, Question::Aggregate(spec), &seen, table(), None);
+        let rows = plan.execute(0, Arc::new(TaskContext::default())).unwrap();
+        let found: Result<Vec<RecordBatch>, _> = futures::executor::block_on(rows.try_collect());
+        found.map(|batches| batches.iter().map(RecordBatch::num_rows).sum::<usize>())
+    };
+    let minutes = 200 * 24 * 60;
+    assert_eq!(totals(false, Mode::Split, minutes).unwrap(), 288_000);
+    let refused = totals(false, Mode::Split, minutes - 1).unwrap_err();
+    let DataFusionError::External(refused) = refused else {
+        panic!("{refused}");
+    };
+    let expected = TooManyPeriods {
+        cells: minutes,
+        limit: minutes - 1,
+    };
+    assert_eq!(refused.downcast_ref(), Some(&expected));
+    // What is clipped lies in what was counted, and a cycle as a whole in one period.
+    assert_eq!(totals(true, Mode::Split, 1).unwrap(), 1);
+    assert_eq!(totals(false, Mode::End, 5761).unwrap(), 1);
 }

@@ -140,6 +140,7 @@ fn the_operator_answers_as_the_sql_of_each_question() {
                     period: Truncation::parse(&format!("{period}s")).unwrap(),
                     zone: Zone::UTC,
                     functions: vec![Statistic::Sum, Statistic::Min, Statistic::Max, Statistic::Avg],
+                    most_cells: u64::MAX,
                 };
                 let operator = asked(&samples, 7, Question::Aggregate(spec), &seen);
                 for name in ["period_start_time", "min_start_time", "max_end_time"] {

@@ -509,6 +509,7 @@ proptest! {
                     period: Truncation::DAYS,
                     zone: Zone::UTC,
                     functions: vec![Statistic::Sum, Statistic::Avg, Statistic::Min, Statistic::Max],
+                    most_cells: u64::MAX,
                 })
             };
             let questions = [
