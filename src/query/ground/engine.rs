@@ -32,7 +32,7 @@ use super::ended::{EndWhenDropped, Ended, hand_down};
 use super::logical::Lookups;
 use super::operator::Plan;
 use super::partitions_in_turn::in_one_partition;
-use super::spill_files::SpillFiles;
+use super::spill_files::{SpillFiles, told_as_full};
 
 /// The most batches that cross to the reader's runtime together, if they are ready.
 const BURST: usize = 8;
@@ -204,7 +204,9 @@ impl Engine {
     /// is executed then, and not before: what its operators spawn belongs to the question that polls them.
     pub fn start(&self, plan: Plan) -> impl Stream<Item = Result<RecordBatch>> + Send + use<> {
         let task = Arc::clone(&self.task);
-        futures::stream::once(async move { in_one_partition(plan).execute(0, task) }).try_flatten()
+        futures::stream::once(async move { in_one_partition(plan).execute(0, task) })
+            .try_flatten()
+            .map_err(told_as_full)
     }
 
     /// Polls `stream` on the engine's runtime. It stops when the returned stream is dropped, and ends with

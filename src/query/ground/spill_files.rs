@@ -10,8 +10,26 @@ use std::io::{Error, ErrorKind, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
+use datafusion::common::DataFusionError;
 use datafusion::execution::disk_manager::DiskManager;
 use datafusion::execution::{SpillFile, SpillWriter};
+
+/// What DataFusion says when its own files would be larger than the limit. It says so in words only.
+const PAST_THE_LIMIT: &str = "has exceeded the allowable limit";
+
+/// An error of a running question. If it is that there may not be more on disk, it is told as a full disk is.
+pub(super) fn told_as_full(error: DataFusionError) -> DataFusionError {
+    let first: &(dyn std::error::Error + 'static) = &error;
+    let mut causes = std::iter::successors(Some(first), |error| error.source());
+    let is_past_limit = causes.any(|error| {
+        let on_disk = error.downcast_ref::<Error>();
+        on_disk.is_some_and(|error| error.to_string().contains(PAST_THE_LIMIT))
+    });
+    if !is_past_limit {
+        return error;
+    }
+    DataFusionError::IoError(Error::new(ErrorKind::StorageFull, error.to_string()))
+}
 
 /// Makes such files. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -84,6 +102,8 @@ impl fmt::Debug for Spilled {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::error::ArrowError;
+
     use super::*;
 
     #[test]
@@ -105,5 +125,20 @@ mod tests {
         drop(first);
         assert_eq!(disk.used_disk_space(), 0);
         second.append(&[8; 600]).unwrap();
+    }
+
+    #[test]
+    fn rows_past_the_limit_are_told_as_a_full_disk() {
+        let disk = DiskManager::builder().with_max_temp_directory_size(1000);
+        let file = Arc::new(disk.build().unwrap()).create_tmp_file("rows").unwrap();
+        let error = file.open_writer().unwrap().write_all(&[7; 2000]).unwrap_err();
+        let error = DataFusionError::from(ArrowError::from(error)).context("while sorting");
+        let told = told_as_full(error);
+        let DataFusionError::IoError(told) = told else {
+            panic!("{told}");
+        };
+        assert_eq!(told.kind(), ErrorKind::StorageFull);
+        let other = DataFusionError::Internal(PAST_THE_LIMIT.to_owned());
+        assert!(matches!(told_as_full(other), DataFusionError::Internal(_)));
     }
 }
