@@ -66,8 +66,8 @@ pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
     if let Some(what) = corrupt_part(&error) {
         return ApiError::damaged(what);
     }
-    if let Some(Excess::Groups) = excess(&error) {
-        return invalid(["query", "group"], Excess::Groups.to_string());
+    if let Some(excess) = excess(&error) {
+        return excess.into();
     }
     if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<TooManyCells>()) {
         return invalid(["query", "metrics"], error.to_string());
@@ -118,7 +118,7 @@ pub fn query_error(meters: &Meters, error: Broken) -> ApiError {
 }
 
 /// The limit that was exceeded, if an error comes from that.
-fn excess(error: &Broken) -> Option<Excess> {
+fn excess(error: &(dyn Error + 'static)) -> Option<Excess> {
     chain(error).find_map(|error| error.downcast_ref().copied())
 }
 
@@ -126,6 +126,8 @@ fn excess(error: &Broken) -> Option<Excess> {
 pub fn planning_error(error: &DataFusionError) -> ApiError {
     if let Some(what) = corrupt_part(error) {
         ApiError::damaged(what)
+    } else if let Some(excess) = excess(error) {
+        excess.into()
     } else if chain(error).any(<dyn Error>::is::<DeadlinePassed>) {
         ApiError::deadline(error)
     } else if is_scarce(error) {
@@ -223,6 +225,16 @@ impl From<QueryError> for ApiError {
             QueryError::Store(error) => error.into(),
             QueryError::Plan(error) => planning_error(&error),
         }
+    }
+}
+
+impl From<Excess> for ApiError {
+    fn from(excess: Excess) -> Self {
+        let place = match excess {
+            Excess::Groups => ["query", "group"],
+            Excess::Cells { .. } => ["path", "resolution"],
+        };
+        invalid(place, excess.to_string())
     }
 }
 
@@ -394,6 +406,20 @@ mod tests {
         count_break(&meters, &exhausted().into());
         assert_eq!(meters.queries.deadlines_passed.get(), 2);
         assert_eq!(meters.store.corrupt.get(), 0);
+    }
+
+    #[test]
+    fn an_answer_that_is_too_large_is_the_fault_of_what_was_asked() {
+        let meters = Meters::default();
+        let cells = || DataFusionError::External(Box::new(Excess::Cells { limit: 7 }));
+        let periods = TooManyPeriods { cells: 8, limit: 7 };
+        for answer in [
+            failed(&meters, cells().into()),
+            planning_error(&cells()),
+            failed(&meters, DataFusionError::External(Box::new(periods)).into()),
+        ] {
+            assert_eq!(answer.into_response().status(), StatusCode::UNPROCESSABLE_ENTITY);
+        }
     }
 
     #[test]

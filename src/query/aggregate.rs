@@ -5,9 +5,11 @@
 //! knows nothing of HTTP.
 
 mod amounts;
+mod cell_limit;
 mod from_rollups;
 mod group_periods;
 mod groups;
+mod held_rows;
 pub mod over_people;
 mod partition_part;
 mod period;
@@ -36,6 +38,7 @@ use super::ground::operator::Plan;
 use super::ground::prepared;
 use super::ground::typed_partition::{bind_all, refuse_private, refuse_private_fields};
 use super::{Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};
+use cell_limit::{CellLimitExec, Cells};
 use group_periods::{Measured, aggregated, by_time, ordering};
 use groups::GroupLimitExec;
 use partition_part::PartitionPart;
@@ -85,7 +88,8 @@ impl<Authority> Questions<Authority> {
             })
             .collect();
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));
-        let plan = finished(self.plan_of(&parts, groups, &sources, &grid, spec)?, spec)?;
+        let plan = self.plan_of(&parts, groups, &sources, &grid, spec)?;
+        let plan = finished(within_limits(plan, &grid, spec), spec)?;
         let schema = plan.schema();
         Ok(Prepared {
             plan,
@@ -238,17 +242,30 @@ fn reach(range: TimeRange, snapshots: &[Arc<Snapshot>]) -> TimeRange {
     TimeRange::between(start, range.end())
 }
 
-/// Sorts as the spec asks, and limits the number of groups.
-fn finished(mut plan: Plan, spec: &AggregateSpec) -> Result<Plan> {
+/// Limits the number of groups and of cells.
+fn within_limits(mut plan: Plan, grid: &Grid, spec: &AggregateSpec) -> Plan {
+    let mut most_rows = grid.len();
     if !spec.group.is_empty() {
+        most_rows = most_rows.saturating_mul(MOST_GROUPS as u64);
         plan = Arc::new(GroupLimitExec::new(plan, (1..=spec.group.len()).collect()));
     }
+    let columns = plan.schema().fields().len().saturating_sub(1);
+    let cells = Cells::new(columns, spec.most_cells);
+    // Periods without records have no rows, so it is not known before they are computed.
+    if cells.may_exceed(most_rows) {
+        plan = Arc::new(CellLimitExec::new(plan, cells));
+    }
+    plan
+}
+
+/// Sorts as the spec asks.
+fn finished(plan: Plan, spec: &AggregateSpec) -> Result<Plan> {
     let keys: Vec<&str> = [TIME]
         .into_iter()
         .chain(spec.group.iter().map(String::as_str))
         .collect();
     let order = ordering(&plan.schema(), &keys, spec.order)?;
-    // With groups, all rows are read before any is given out: there may be too many groups.
+    // With groups, all rows are read before any is given out: there may be too many groups or cells.
     if spec.group.is_empty() && plan.equivalence_properties().ordering_satisfy(order.clone())? {
         return Ok(plan);
     }

@@ -372,7 +372,7 @@ impl Question<'_> {
         let order = query.selection.order;
         let over = app
             .questions
-            .over_people(each, self.measure, order, LEAST_PEOPLE)
+            .over_people(each, self.measure, order, LEAST_PEOPLE, app.settings.cell_limit)
             .await?;
         over.ok_or_else(|| ApiError::internal("nobody was asked"))
     }
@@ -409,6 +409,11 @@ impl Question<'_> {
             group: query.group.clone(),
             order: query.selection.order,
             chosen_sources: chosen_sources.clone(),
+            // Of a whole group, what is told of all counts, and not what one participant has.
+            most_cells: match query.selection.which.group {
+                None => app.settings.cell_limit,
+                Some(_) => u64::MAX,
+            },
         };
         let prepared = app.questions.aggregate(permit, &partitions, &spec).await?;
         Ok((prepared, chosen_sources))

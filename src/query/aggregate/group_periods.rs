@@ -70,14 +70,9 @@ pub(super) enum Measured {
 pub(super) fn aggregated(rows: Plan, spec: &AggregateSpec, measured: Measured) -> Result<Plan> {
     let schema = rows.schema();
     let keys = [TIME].into_iter().chain(spec.group.iter().map(String::as_str));
-    let keys = keys
-        .map(|name| Ok((column(name, &schema)?, name.to_owned())))
-        .collect::<Result<Vec<_>>>()?;
+    let keys: Vec<&str> = keys.collect();
     let measures = match &spec.measure {
-        AggregateMeasure::Count => {
-            let each: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::Int64(Some(1))));
-            vec![measure(count_udaf(), each, &schema, "count")?]
-        }
+        AggregateMeasure::Count => vec![measure(count_udaf(), each_row(), &schema, "count")?],
         AggregateMeasure::Values(functions) => functions
             .iter()
             .map(|function| {
@@ -91,15 +86,7 @@ pub(super) fn aggregated(rows: Plan, spec: &AggregateSpec, measured: Measured) -
             })
             .collect::<Result<Vec<_>>>()?,
     };
-    let unfiltered = vec![None; measures.len()];
-    let aggregated: Plan = Arc::new(AggregateExec::try_new(
-        AggregateMode::Single,
-        PhysicalGroupBy::new_single(keys),
-        measures,
-        unfiltered,
-        rows,
-        schema,
-    )?);
+    let aggregated = grouped(rows, &keys, measures)?;
     // Only what is added up can be too large.
     let added: Vec<&str> = [Statistic::Sum, Statistic::Avg]
         .into_iter()
@@ -115,6 +102,29 @@ pub(super) fn aggregated(rows: Plan, spec: &AggregateSpec, measured: Measured) -
             .contains(&field.name().as_str())
             .then(|| computed(Finite { column }, [ident(field.name())]))
     })
+}
+
+/// One row for each combination of values in the columns `keys`.
+pub(super) fn grouped(rows: Plan, keys: &[&str], measures: Vec<Arc<AggregateFunctionExpr>>) -> Result<Plan> {
+    let schema = rows.schema();
+    let keys = keys
+        .iter()
+        .map(|name| Ok((column(name, &schema)?, (*name).to_owned())))
+        .collect::<Result<Vec<_>>>()?;
+    let unfiltered = vec![None; measures.len()];
+    Ok(Arc::new(AggregateExec::try_new(
+        AggregateMode::Single,
+        PhysicalGroupBy::new_single(keys),
+        measures,
+        unfiltered,
+        rows,
+        schema,
+    )?))
+}
+
+/// What is counted where every row counts.
+pub(super) fn each_row() -> Arc<dyn PhysicalExpr> {
+    Arc::new(Literal::new(ScalarValue::Int64(Some(1))))
 }
 
 /// `finite(number)`: null where it is too large to be a number, as in series.
@@ -140,7 +150,7 @@ impl Computed<1> for Finite {
     }
 }
 
-fn measure(
+pub(super) fn measure(
     function: Arc<AggregateUDF>,
     of: Arc<dyn PhysicalExpr>,
     schema: &SchemaRef,
@@ -169,11 +179,11 @@ pub(super) fn ordering(schema: &SchemaRef, names: &[&str], order: Order) -> Resu
     LexOrdering::new(keys).ok_or_else(|| internal_datafusion_err!("an order has keys"))
 }
 
-fn column(name: &str, schema: &SchemaRef) -> Result<Arc<dyn PhysicalExpr>> {
+pub(super) fn column(name: &str, schema: &SchemaRef) -> Result<Arc<dyn PhysicalExpr>> {
     Ok(Arc::new(Column::new(name, schema.index_of(name)?)))
 }
 
-fn definition(statistic: Statistic) -> Arc<AggregateUDF> {
+pub(super) fn definition(statistic: Statistic) -> Arc<AggregateUDF> {
     match statistic {
         Statistic::Sum => sum_udaf(),
         Statistic::Avg => avg_udaf(),

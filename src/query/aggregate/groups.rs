@@ -29,6 +29,8 @@ pub enum Excess {
         "there are more than {MOST_GROUPS} groups; group by fewer fields, or by fields with fewer values"
     )]
     Groups,
+    #[error("there are more cells than the limit of {limit}; ask for longer periods or a shorter range")]
+    Cells { limit: u64 },
 }
 
 /// Checks the fields before anything is read: each exists in one of the partitions, holds one value, and

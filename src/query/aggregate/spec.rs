@@ -34,6 +34,8 @@ pub struct AggregateSpec {
     pub order: Order,
     /// By metric, the sources that the person prefers to all others, best first.
     pub chosen_sources: Vec<(TypeId, Vec<Uuid>)>,
+    /// The most cells of the answer: rows times columns, where the column of times does not count.
+    pub most_cells: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -15,7 +15,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::TaskContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
@@ -152,6 +152,11 @@ impl Engine {
     #[must_use]
     pub const fn spill_files(&self) -> &SpillFiles {
         &self.spill
+    }
+
+    /// A reservation in the memory of all running questions, for what is held before a question is answered.
+    pub(in crate::query) fn memory(&self, of: &'static str) -> MemoryReservation {
+        MemoryConsumer::new(of).register(&self.pool)
     }
 
     /// Bytes that running questions hold now.

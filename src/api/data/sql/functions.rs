@@ -226,6 +226,7 @@ impl Readings {
             group: Vec::new(),
             order: Order::Ascending,
             chosen_sources,
+            most_cells: app.settings.cell_limit,
         };
         let granted = self.granted(id, range, &resolved).await?;
         let prepared = app.questions.aggregate(&granted.permit, &partitions, &spec).await;

@@ -617,6 +617,7 @@ fn compare_periods(
             group: Vec::new(),
             order: Order::Ascending,
             chosen_sources: Vec::new(),
+            most_cells: u64::MAX,
         };
         let all_meet = parse_all(&["value>=-1".to_owned()]).unwrap();
         let partitions = std::slice::from_ref(&bench.partition);

@@ -279,6 +279,7 @@ fn aggregate_spec(asked: TimeRange, measure: AggregateMeasure, group: &[&str], z
         group: group.iter().map(|name| (*name).to_owned()).collect(),
         order: Order::Ascending,
         chosen_sources: Vec::new(),
+        most_cells: u64::MAX,
     }
 }
 

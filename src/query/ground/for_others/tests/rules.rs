@@ -343,6 +343,7 @@ async fn rule_9_2d_nobody_else_asks_by_what_is_for_the_owner_alone() {
         group: vec![group.to_owned()],
         order: Order::Ascending,
         chosen_sources: Vec::new(),
+        most_cells: u64::MAX,
     };
     for (group, is_private) in [
         ("device_properties.model", true),
