@@ -110,16 +110,20 @@ async fn a_damaged_row_is_told_and_damaged_in_the_copy_and_all_others_are_copied
 #[tokio::test]
 async fn a_backup_that_fails_leaves_nothing_that_can_be_taken_for_one() {
     let server = super::flushing().start();
-    let person = server.person();
-    person
-        .records("HeartRate", &[heart_rate(id(1), &instant(1), 60)])
-        .await;
-    server.until_objects(1).await;
+    for _ in 0..5 {
+        let person = server.person();
+        person
+            .records("HeartRate", &[heart_rate(id(1), &instant(1), 60)])
+            .await;
+    }
+    server.until_objects(5).await;
     server.stop();
-    // Nobody can open what leads to itself.
-    let object = server.objects().remove(0);
-    std::fs::remove_file(&object).unwrap();
-    std::os::unix::fs::symlink(&object, &object).unwrap();
+    // Nobody can open what leads to itself. That nothing of so many people can be read is no damage of
+    // theirs.
+    for object in server.objects() {
+        std::fs::remove_file(&object).unwrap();
+        std::os::unix::fs::symlink(&object, &object).unwrap();
+    }
     let home = TempDir::new().unwrap();
     let (new, empty) = (home.path().join("new"), home.path().join("empty"));
     std::fs::create_dir(&empty).unwrap();
