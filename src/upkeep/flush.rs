@@ -38,10 +38,10 @@ pub const PEOPLE_AT_ONCE: usize = 8;
 /// How often a partition is tried that others keep changing.
 const ATTEMPTS: usize = 5;
 /// A flush is overtaken when writes merge small pieces. From then on it leaves pieces with fewer rows than
-/// the next of these numbers to the writes,
+/// the next of these numbers to the writes, except for those that last.
 const LEFT_TO_WRITES: [i64; 2] = [256, 4096];
-/// unless they have been there for so long that writes do not seem to come near them: then few records are
-/// added, or most of the writes replace records of others.
+/// Pieces that have been there for so long last: writes do not seem to come near them, because few records
+/// are added, or most of the writes replace records of others.
 const LASTS: Duration = Duration::from_secs(5);
 
 /// The tails of one person that are to be flushed now.
