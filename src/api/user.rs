@@ -3,6 +3,7 @@
 pub mod access_log;
 pub mod account;
 pub mod annotations;
+mod bounds;
 pub mod datasets;
 pub mod datashares;
 pub mod exports;

@@ -269,7 +269,7 @@ pub async fn written(
         data_type: written.data_type.clone(),
         expected_version: Some(written.base.version),
         expected_digest: Some(written.base.digest),
-        add: written.pieces.clone(),
+        add: written.pieces.all(),
         dead,
         records_delta: written.live() - replaced,
         updates: written.updates(),

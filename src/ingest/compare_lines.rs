@@ -40,7 +40,7 @@ pub(super) async fn changed_ids(
         }
     }
     let mut changed = Vec::new();
-    for piece in &written.pieces {
+    for piece in &written.pieces.all() {
         let (Some(known), Some(piece)) = (known.get(&piece.id), SnapshotPiece::written(piece)) else {
             continue;
         };

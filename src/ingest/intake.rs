@@ -28,7 +28,7 @@ use super::forward;
 use super::pieces_by_id::PiecesById;
 use super::stored::StoredRows;
 use super::stores::IntakeStores;
-use super::upload::{PartitionChanges, Work, WrittenObjects, WrittenRows};
+use super::upload::{PartitionChanges, Work, WrittenPieces, WrittenRows};
 
 /// A body with more rows than this goes straight to the object store.
 pub const TAIL_ROWS: usize = 4096;
@@ -129,7 +129,7 @@ impl Intake {
     /// orphans.
     pub async fn abandon(mut self) {
         if let Some(written) = self.written.take() {
-            remove(&self.shared.objects, &written.pieces).await;
+            remove(&self.shared.objects, &written.pieces.all()).await;
         }
     }
 
@@ -163,8 +163,7 @@ impl Intake {
         Ok(WrittenRows {
             data_type: self.data_type.id.clone(),
             layout: Arc::clone(&self.data_type.layout),
-            pieces: Vec::new(),
-            objects: WrittenObjects::default(),
+            pieces: WrittenPieces::default(),
             given: PiecesById::default(),
             superseded: Vec::new(),
             times: KnownTimes::default(),
@@ -370,7 +369,7 @@ impl Drop for Intake {
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             let objects = self.shared.objects.clone();
-            runtime.spawn(async move { remove(&objects, &written.pieces).await });
+            runtime.spawn(async move { remove(&objects, &written.pieces.all()).await });
         }
     }
 }

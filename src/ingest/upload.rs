@@ -102,9 +102,7 @@ pub struct PartitionChanges {
 pub struct WrittenRows {
     pub data_type: TypeId,
     pub layout: Arc<Layout>,
-    pub pieces: Vec<NewPiece>,
-    /// The same, for whoever removes their objects if the body is refused.
-    pub objects: WrittenObjects,
+    pub pieces: WrittenPieces,
     /// The ids that the caller chose, each with the piece that holds its last version.
     pub given: PiecesById,
     /// Rows of `pieces` that a later line of the same body replaced.
@@ -130,7 +128,7 @@ impl WrittenRows {
     /// The number of live rows among the written ones.
     #[must_use]
     pub fn live(&self) -> i64 {
-        self.pieces.iter().map(|piece| piece.rows).sum::<i64>() - self.superseded.len() as i64
+        self.pieces.rows() - self.superseded.len() as i64
     }
 
     /// The changes that it makes to the partition in the state `base`, line by line. The last row of an id
@@ -172,25 +170,31 @@ impl WrittenRows {
             self.dropped.remove(&ids);
         }
         self.superseded.extend(self.given.put(placed));
-        self.objects.add(&pieces);
-        self.pieces.extend(pieces);
+        self.pieces.add(pieces);
     }
 }
 
 /// The pieces of one large body, whose objects nobody names before the commit. The body is given away to be
-/// committed, and may write more until then: all clones share what was written.
+/// committed, and may write more until then: all clones share what was written, so that whoever removes the
+/// objects of a body that is refused knows all of them.
 #[derive(Clone, Debug, Default)]
-pub struct WrittenObjects(Arc<Mutex<Vec<NewPiece>>>);
+pub struct WrittenPieces(Arc<Mutex<Vec<NewPiece>>>);
 
-impl WrittenObjects {
+impl WrittenPieces {
     /// All that were written so far.
     #[must_use]
-    pub fn pieces(&self) -> Vec<NewPiece> {
+    pub fn all(&self) -> Vec<NewPiece> {
         self.lock().clone()
     }
 
-    fn add(&self, pieces: &[NewPiece]) {
-        self.lock().extend_from_slice(pieces);
+    /// The number of their rows.
+    #[must_use]
+    pub fn rows(&self) -> i64 {
+        self.lock().iter().map(|piece| piece.rows).sum()
+    }
+
+    fn add(&self, pieces: Vec<NewPiece>) {
+        self.lock().extend(pieces);
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<NewPiece>> {

@@ -104,7 +104,7 @@ pub(super) async fn commit(app: &App, submission: Submission) -> Result<Response
         Ok(held) => held,
         Err(error) => {
             if let Work::Written(written) = &work {
-                remove(&app.intake.objects, &written.pieces).await;
+                remove(&app.intake.objects, &written.pieces.all()).await;
             }
             return Err(error);
         }

@@ -20,7 +20,7 @@ use crate::output::{ColumnKind, ListedColumn};
 use crate::people::sharing::SharingError;
 use crate::people::sharing::received::Received;
 
-use super::datashares::written;
+use super::bounds::written;
 
 /// Data that the caller can read.
 #[derive(Debug, Serialize, ToSchema)]

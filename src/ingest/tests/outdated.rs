@@ -165,10 +165,14 @@ async fn what_a_large_body_wrote_at_its_commit_goes_with_the_rest_when_it_is_ref
     let Work::Written(written) = intake.finish().await.unwrap() else {
         panic!("a body of two chunks is written");
     };
-    let paths = written.pieces.iter().filter_map(|piece| match &piece.place {
-        NewPlace::Object { path, .. } => Some(path.clone()),
-        NewPlace::Tail { .. } => None,
-    });
+    let paths = written
+        .pieces
+        .all()
+        .into_iter()
+        .filter_map(|piece| match piece.place {
+            NewPlace::Object { path, .. } => Some(path),
+            NewPlace::Tail { .. } => None,
+        });
     let paths: Vec<String> = paths.collect();
     assert_eq!(paths.len(), 1, "the first was stored already");
     let there = async || {

@@ -7,6 +7,8 @@ use super::*;
 use crate::catalog::test_databases::address_in;
 use crate::model::clock::SystemClock;
 use crate::model::ids::SystemIds;
+use crate::people::condition::Condition;
+use crate::people::documents::BroughtBack;
 
 const PERSON: PersonId = PersonId(Uuid::from_u128(1));
 const COMPOSED: &str = "caf\u{e9}";

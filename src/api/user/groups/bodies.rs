@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::terms::changed_terms;
 use crate::api::problem::ApiError;
-use crate::api::user::datashares::{bound, sent, written};
+use crate::api::user::bounds::{bound, sent, written};
 use crate::auth::tokens::Reader;
 use crate::model::registry::Registry;
 use crate::output::{ColumnKind, ListedColumn};

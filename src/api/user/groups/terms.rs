@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::api::user::datashares::{bound, written};
+use crate::api::user::bounds::{bound, written};
 use crate::model::faults::Fault;
 use crate::model::registry::Registry;
 use crate::model::text::composed;

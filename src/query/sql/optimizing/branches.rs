@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 #[expect(clippy::disallowed_types, reason = "this is what is replaced")]
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties as _};
+use datafusion::physical_plan::{ExecutionPlan as _, ExecutionPlanProperties as _};
 
-use super::rules::Rule;
+use super::rules::{Rule, replaced};
 use crate::query::ground::operator::limited;
 use crate::query::ground::partitions_in_turn::{in_one_partition, merged};
+use crate::query::operator::Plan;
 
 /// `rules`, and last the rule of this file: others know how to move the engine's own operator.
 pub(in crate::query::sql) fn with_branches_in_turn(rules: &[Rule]) -> Vec<Rule> {
@@ -39,29 +39,27 @@ impl PhysicalOptimizerRule for BranchesInTurn {
         true
     }
 
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let in_turn = |plan: Arc<dyn ExecutionPlan>| -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-            if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
-                return Ok(Transformed::yes(sorted(merge)?));
-            }
-            #[expect(clippy::disallowed_types, reason = "this is what is replaced")]
-            let Some(coalesced) = plan.downcast_ref::<CoalescePartitionsExec>() else {
-                return Ok(Transformed::no(plan));
-            };
-            let one = in_one_partition(Arc::clone(coalesced.input()));
-            Ok(Transformed::yes(limited(one, coalesced.fetch())))
-        };
-        Ok(in_one_partition(plan.transform_up(in_turn).data()?))
+    fn optimize(&self, plan: Plan, _config: &ConfigOptions) -> Result<Plan> {
+        Ok(in_one_partition(replaced(plan, in_turn)?))
     }
+}
+
+/// What takes the place of the engine's operator that merges several partitions, if this is one.
+fn in_turn(plan: &Plan) -> Result<Option<Plan>> {
+    if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+        return sorted(merge).map(Some);
+    }
+    #[expect(clippy::disallowed_types, reason = "this is what is replaced")]
+    let coalesced = plan.downcast_ref::<CoalescePartitionsExec>();
+    Ok(coalesced.map(|coalesced| {
+        let one = in_one_partition(Arc::clone(coalesced.input()));
+        limited(one, coalesced.fetch())
+    }))
 }
 
 /// What gives the rows of a merge in an order that is no chance: one sort, where all that is merged is sorted
 /// for it, and otherwise a merge in which equal rows come in the order of their branches.
-fn sorted(merge: &SortPreservingMergeExec) -> Result<Arc<dyn ExecutionPlan>> {
+fn sorted(merge: &SortPreservingMergeExec) -> Result<Plan> {
     let (order, limit) = (merge.expr().clone(), merge.fetch());
     if let Some(Unsorted { rows, kept }) = unsorted(merge.input())?
         && (kept.is_none() || kept == limit)
@@ -75,12 +73,12 @@ fn sorted(merge: &SortPreservingMergeExec) -> Result<Arc<dyn ExecutionPlan>> {
 
 /// What is sorted before it is merged.
 struct Unsorted {
-    rows: Arc<dyn ExecutionPlan>,
+    rows: Plan,
     /// How many rows each of the sorts keeps, if not all.
     kept: Option<usize>,
 }
 
-fn unsorted(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Unsorted>> {
+fn unsorted(plan: &Plan) -> Result<Option<Unsorted>> {
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
         return Ok(Some(Unsorted {
             rows: Arc::clone(sort.input()),

@@ -8,16 +8,14 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _};
 use datafusion::execution::memory_pool::MemoryLimit;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties as _};
+use datafusion::physical_plan::{ExecutionPlan as _, ExecutionPlanProperties as _};
 
 use super::namesakes::MOVING_RULES;
-use super::rules::Rule;
+use super::rules::{Rule, replacing};
+use crate::query::operator::Plan;
 
 /// The part of the memory that one sort with a limit may be expected to need. Sorts with a limit read less
 /// and write nothing, so they are kept where they fit; but what is expected is no more than likely, others
@@ -40,53 +38,31 @@ pub(in crate::query::sql) fn with_spilling_limits(rules: &[Rule], memory: &Memor
         let place = rules
             .iter()
             .rposition(|rule| rule.name().starts_with(MOVING_RULES));
-        let ours = Arc::new(SpillLargeLimits { most: memory / SHARE });
+        let most = memory / SHARE;
+        let ours = replacing("spill_large_limits", move |plan| spilling(plan, most));
         rules.insert(place.unwrap_or(rules.len()), ours);
     }
     rules
 }
 
-#[derive(Debug)]
-struct SpillLargeLimits {
-    /// The most bytes that a sort with a limit may be expected to need.
-    most: usize,
-}
-
-impl PhysicalOptimizerRule for SpillLargeLimits {
-    fn name(&self) -> &'static str {
-        "spill_large_limits"
+/// A limit above a sort of all rows, for a sort with a limit that may be expected to need more than `most`
+/// bytes.
+fn spilling(plan: &Plan, most: usize) -> Result<Option<Plan>> {
+    let Some(sort) = plan.downcast_ref::<SortExec>() else {
+        return Ok(None);
+    };
+    let Some(limit) = sort.fetch() else {
+        return Ok(None);
+    };
+    if needed(sort, limit)? <= most {
+        return Ok(None);
     }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let spilling = |plan: Arc<dyn ExecutionPlan>| -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-            let Some(sort) = plan.downcast_ref::<SortExec>() else {
-                return Ok(Transformed::no(plan));
-            };
-            let Some(limit) = sort.fetch() else {
-                return Ok(Transformed::no(plan));
-            };
-            if needed(sort, limit)? <= self.most {
-                return Ok(Transformed::no(plan));
-            }
-            let all: Arc<dyn ExecutionPlan> = Arc::new(sort.with_fetch(None));
-            Ok(Transformed::yes(
-                if all.output_partitioning().partition_count() == 1 {
-                    Arc::new(GlobalLimitExec::new(all, 0, Some(limit)))
-                } else {
-                    Arc::new(LocalLimitExec::new(all, limit))
-                },
-            ))
-        };
-        plan.transform_up(spilling).data()
-    }
+    let all: Plan = Arc::new(sort.with_fetch(None));
+    Ok(Some(if all.output_partitioning().partition_count() == 1 {
+        Arc::new(GlobalLimitExec::new(all, 0, Some(limit)))
+    } else {
+        Arc::new(LocalLimitExec::new(all, limit))
+    }))
 }
 
 /// The bytes that a sort may be expected to need that keeps so many rows.

@@ -8,11 +8,8 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _};
 use datafusion::common::{JoinType, Result};
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
@@ -22,49 +19,30 @@ use futures::stream::BoxStream;
 
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
 
-use super::rules::Rule;
+use super::rules::{Rule, replacing};
 
 /// `rules` with the rule of this file in front.
 pub(in crate::query::sql) fn with_outer_side_rule(rules: &[Rule]) -> Vec<Rule> {
-    let ours: Rule = Arc::new(ForgetBelowOuterJoins);
+    let ours = replacing("forget_below_outer_joins", forgetting);
     std::iter::once(ours).chain(rules.iter().cloned()).collect()
 }
 
-#[derive(Debug)]
-struct ForgetBelowOuterJoins;
-
-impl PhysicalOptimizerRule for ForgetBelowOuterJoins {
-    fn name(&self) -> &'static str {
-        "forget_below_outer_joins"
+/// A join above sides of which nothing but the columns is declared where it adds nulls, if it does.
+fn forgetting(plan: &Plan) -> Result<Option<Plan>> {
+    let padded = padded(plan.as_ref());
+    if !padded.contains(&true) {
+        return Ok(None);
     }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let forgetting = |plan: Arc<dyn ExecutionPlan>| -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-            let padded = padded(plan.as_ref());
-            if !padded.contains(&true) {
-                return Ok(Transformed::no(plan));
-            }
-            let side = |(side, is_padded): (&Arc<dyn ExecutionPlan>, bool)| -> Arc<dyn ExecutionPlan> {
-                if is_padded {
-                    Arc::new(OuterSideExec::new(Arc::clone(side)))
-                } else {
-                    Arc::clone(side)
-                }
-            };
-            let sides = plan.children().into_iter().zip(padded).map(side).collect();
-            let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            Ok(Transformed::yes(plan.replace_children(sides, anew)?))
-        };
-        plan.transform_up(forgetting).data()
-    }
+    let side = |(side, is_padded): (&Plan, bool)| -> Plan {
+        if is_padded {
+            Arc::new(OuterSideExec::new(Arc::clone(side)))
+        } else {
+            Arc::clone(side)
+        }
+    };
+    let sides = plan.children().into_iter().zip(padded).map(side).collect();
+    let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Arc::clone(plan).replace_children(sides, anew).map(Some)
 }
 
 /// For each side, whether its columns are null where only the other side has a row.

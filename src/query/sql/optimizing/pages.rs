@@ -8,15 +8,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::PlanProperties;
 use datafusion::physical_plan::limit::GlobalLimitExec;
-use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
-use super::rules::Rule;
+use super::rules::{Rule, replacing};
 use crate::query::operator::{Input, Operator, Plan, Step, Task, like, only};
 
 /// The name of the rule that brings orders about, and moves sorts.
@@ -26,38 +23,16 @@ const SORTING_RULE: &str = "EnsureRequirements";
 pub(in crate::query::sql) fn with_page_rule(rules: &[Rule]) -> Vec<Rule> {
     let mut rules = rules.to_vec();
     let place = rules.iter().position(|rule| rule.name() == SORTING_RULE);
-    rules.insert(place.unwrap_or(0), Arc::new(KeepPages));
+    rules.insert(place.unwrap_or(0), replacing("keep_pages", kept));
     rules
 }
 
-#[derive(Debug)]
-struct KeepPages;
-
-impl PhysicalOptimizerRule for KeepPages {
-    fn name(&self) -> &'static str {
-        "keep_pages"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let keeping = |plan: Arc<dyn ExecutionPlan>| -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-            let skips = plan
-                .downcast_ref::<GlobalLimitExec>()
-                .is_some_and(|limit| limit.skip() > 0);
-            if !skips {
-                return Ok(Transformed::no(plan));
-            }
-            Ok(Transformed::yes(Arc::new(PageExec::over(Page, vec![plan]))))
-        };
-        plan.transform_up(keeping).data()
-    }
+/// The page that begins with a limit which skips rows, if this is one.
+#[expect(clippy::unnecessary_wraps, reason = "rules may fail")]
+fn kept(plan: &Plan) -> Result<Option<Plan>> {
+    let limit = plan.downcast_ref::<GlobalLimitExec>();
+    let skips = limit.is_some_and(|limit| limit.skip() > 0);
+    Ok(skips.then(|| -> Plan { Arc::new(PageExec::over(Page, vec![Arc::clone(plan)])) }))
 }
 
 /// The rows of a page. They are in the order in which they arrive, which is not declared to be kept: the

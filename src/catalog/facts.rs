@@ -1,0 +1,86 @@
+//! Facts about the catalogue as a whole, by name, and notes about damaged objects, which are kept among them.
+//!
+//! Knows nothing of what a fact means.
+
+use super::Catalog;
+use super::errors::CatalogError;
+use super::inserting::Existing;
+use super::rows::text;
+use super::tables::META;
+
+/// The prefix of the names of notes about damaged objects.
+const DAMAGE: &str = "damage:";
+
+impl Catalog {
+    /// A fact about the catalogue as a whole.
+    pub async fn meta(&self, name: &str) -> Result<Option<String>, CatalogError> {
+        let found = self
+            .database
+            .select(&META, "WHERE name = $1", vec![text(name)])
+            .await?;
+        found
+            .first()
+            .map(|row| row.text(1).map(str::to_owned))
+            .transpose()
+    }
+
+    /// A fact about the catalogue as a whole. Stores `proposal` first if there is none yet; it then holds on
+    /// every node.
+    pub async fn settled_meta(&self, name: &str, proposal: &str) -> Result<String, CatalogError> {
+        if let Some(settled) = self.meta(name).await? {
+            return Ok(settled);
+        }
+        let mut session = self.database.write().await?;
+        session
+            .insert(&META, vec![vec![text(name), text(proposal)]], Existing::Keep)
+            .await?;
+        session.commit().await?;
+        let settled = self.meta(name).await?;
+        settled.ok_or_else(|| CatalogError::corrupt(format!("{name} was settled and is gone")))
+    }
+
+    pub async fn set_meta(&self, name: &str, value: &str) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        session
+            .insert(&META, vec![vec![text(name), text(value)]], Existing::Replace)
+            .await?;
+        session.commit().await
+    }
+
+    /// Forgets a fact about the catalogue as a whole.
+    pub async fn forget_meta(&self, name: &str) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        let sql = "DELETE FROM meta WHERE name = $1";
+        session.execute(sql.to_owned(), vec![text(name)]).await?;
+        session.commit().await
+    }
+
+    /// Marks an object as damaged, until `forget_damage` is called for it.
+    pub async fn note_damage(&self, path: &str, what: &str) -> Result<(), CatalogError> {
+        self.set_meta(&format!("{DAMAGE}{path}"), what).await
+    }
+
+    /// Objects known to be damaged, each with a description of the damage.
+    pub async fn damages(&self) -> Result<Vec<(String, String)>, CatalogError> {
+        let rows = self
+            .database
+            .select(
+                &META,
+                "WHERE name LIKE $1 ORDER BY name",
+                vec![text(&format!("{DAMAGE}%"))],
+            )
+            .await?;
+        rows.iter()
+            .map(|row| {
+                Ok((
+                    row.text(0)?.chars().skip(DAMAGE.len()).collect(),
+                    row.text(1)?.to_owned(),
+                ))
+            })
+            .collect()
+    }
+
+    pub async fn forget_damage(&self, path: &str) -> Result<(), CatalogError> {
+        self.forget_meta(&format!("{DAMAGE}{path}")).await
+    }
+}

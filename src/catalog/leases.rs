@@ -1,0 +1,54 @@
+//! Leases: which of several processes does a piece of work that only one may do at a time.
+//!
+//! Knows names and holders; knows nothing of the work.
+
+use std::time::Duration;
+
+use super::Catalog;
+use super::database::Value;
+use super::errors::CatalogError;
+use super::inserting::Existing;
+use super::rows::text;
+use super::tables::LEASES;
+
+impl Catalog {
+    /// Takes or renews the lease called `name` for `holder`. `false` while somebody else holds it. The time
+    /// is the database's. A lease that ends later than any taken now could was taken under a wrong clock, and
+    /// counts as ended.
+    pub async fn acquire_lease(
+        &self,
+        name: &str,
+        holder: &str,
+        length: Duration,
+    ) -> Result<bool, CatalogError> {
+        let mut session = self.database.write().await?;
+        let now = session.now(&*self.time).await?.micros();
+        let length = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
+        let until = now.saturating_add(length);
+        // Leases of other names may be longer, but not by that much.
+        let longest = until.saturating_add(length);
+        let holds = |until: i64| until > now && until <= longest;
+        let rest = format!("WHERE name = $1{}", session.locking());
+        let row = vec![text(name), text(holder), Value::Int(until)];
+        let taken = match session.select(&LEASES, &rest, vec![text(name)]).await?.first() {
+            Some(lease) if lease.text(1)? != holder && holds(lease.int(2)?) => false,
+            Some(_) => session.insert(&LEASES, vec![row], Existing::Replace).await?.rows == 1,
+            // Somebody else may insert the same name meanwhile; then theirs holds.
+            None => session.insert(&LEASES, vec![row], Existing::Keep).await?.rows == 1,
+        };
+        session.commit().await?;
+        Ok(taken)
+    }
+
+    /// Gives a lease back, if `holder` has it.
+    pub async fn release_lease(&self, name: &str, holder: &str) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        session
+            .execute(
+                "DELETE FROM leases WHERE name = $1 AND holder = $2".to_owned(),
+                vec![text(name), text(holder)],
+            )
+            .await?;
+        session.commit().await
+    }
+}
