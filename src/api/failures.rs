@@ -246,7 +246,10 @@ impl From<TooManyPeriods> for ApiError {
 
 impl From<Outdated> for ApiError {
     fn from(error: Outdated) -> Self {
-        Self::precondition_failed(error.to_string())
+        match error {
+            Outdated::Changed => Self::precondition_failed(error.to_string()),
+            Outdated::Unknown => Self::unavailable(error, RETRY_AFTER),
+        }
     }
 }
 

@@ -11,14 +11,18 @@ use futures::future::BoxFuture;
 
 /// Looks at what is to be changed.
 pub trait Look: Send + Sync {
-    /// Whether it is as it was seen.
-    fn is_as_seen(&self) -> BoxFuture<'_, bool>;
+    /// Fails unless it is as it was seen.
+    fn look(&self) -> BoxFuture<'_, Result<(), Outdated>>;
 }
 
-/// It is not what its sender has seen.
+/// What is to be changed is not what its sender has seen, as far as can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it has changed; read it again before changing it")]
-pub struct Outdated;
+pub enum Outdated {
+    #[error("it has changed; read it again before changing it")]
+    Changed,
+    #[error("what is to be changed cannot be looked at")]
+    Unknown,
+}
 
 /// The condition of one change.
 #[derive(Clone, Default)]
@@ -36,8 +40,8 @@ impl Condition {
     /// To be asked between reading what is replaced and writing.
     pub async fn hold(&self) -> Result<(), Outdated> {
         match &self.0 {
-            Some(look) if !look.is_as_seen().await => Err(Outdated),
-            _ => Ok(()),
+            Some(look) => look.look().await,
+            None => Ok(()),
         }
     }
 }

@@ -21,7 +21,7 @@ use tower::ServiceExt as _;
 use crate::api::extract::Notes;
 use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
-use crate::people::condition::{Condition, Look};
+use crate::people::condition::{Condition, Look, Outdated};
 
 /// Addresses whose handlers check the condition themselves.
 const LOOKS_ITSELF: &str = "/input/v1/file";
@@ -123,16 +123,32 @@ impl Precheck {
 }
 
 impl Look for Precheck {
-    /// If the resource cannot be read, does not exist, or is somebody else's, the change itself decides.
-    fn is_as_seen(&self) -> BoxFuture<'_, bool> {
+    fn look(&self) -> BoxFuture<'_, Result<(), Outdated>> {
         let routes = Router::clone(LazyLock::force(&self.routes.0));
         let look = async move {
             let found = routes.oneshot(self.request()).await;
             let found = found.unwrap_or_else(|never| match never {});
             let is_others = !self.reader.disclosures().given().is_empty();
-            is_others || !found.status().is_success() || has_one(&self.seen, found.headers())
+            if is_others {
+                Ok(())
+            } else {
+                judged(&self.seen, &found)
+            }
         };
         look.boxed()
+    }
+}
+
+/// What a look means for a change by somebody who has `seen` these tags. Where there is nothing to be seen,
+/// the change itself decides.
+fn judged(seen: &[HeaderValue], found: &Response) -> Result<(), Outdated> {
+    match found.status() {
+        StatusCode::FORBIDDEN | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => Ok(()),
+        status if status.is_success() && has_one(seen, found.headers()) => Ok(()),
+        status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+            Err(Outdated::Unknown)
+        }
+        _ => Err(Outdated::Changed),
     }
 }
 
@@ -159,5 +175,32 @@ mod tests {
             answered(StatusCode::NOT_FOUND, "\"before\""),
             StatusCode::NOT_FOUND
         );
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_not_changed() {
+        let judge = |status: StatusCode, seen: &'static str| {
+            let found = (status, [(ETAG, "W/\"now\"")]).into_response();
+            judged(&[HeaderValue::from_static(seen)], &found)
+        };
+        assert_eq!(judge(StatusCode::OK, "\"now\""), Ok(()));
+        assert_eq!(judge(StatusCode::OK, "\"before\""), Err(Outdated::Changed));
+        for nothing in [
+            StatusCode::FORBIDDEN,
+            StatusCode::NOT_FOUND,
+            StatusCode::METHOD_NOT_ALLOWED,
+        ] {
+            assert_eq!(judge(nothing, "\"before\""), Ok(()), "{nothing}");
+        }
+        for unknown in [
+            StatusCode::TOO_MANY_REQUESTS,
+            StatusCode::INTERNAL_SERVER_ERROR,
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::GATEWAY_TIMEOUT,
+        ] {
+            assert_eq!(judge(unknown, "*"), Err(Outdated::Unknown), "{unknown}");
+        }
+        let refused = judge(StatusCode::UNPROCESSABLE_ENTITY, "\"now\"");
+        assert_eq!(refused, Err(Outdated::Changed));
     }
 }

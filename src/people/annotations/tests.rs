@@ -19,7 +19,7 @@ use crate::model::clock::ManualClock;
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::registry::Registry;
 use crate::model::time::Instant;
-use crate::people::condition::{Condition, Look};
+use crate::people::condition::{Condition, Look, Outdated};
 use crate::people::documents::{DocumentError, Documents};
 
 /// A body that can be had: of this type, measured so.
@@ -693,7 +693,7 @@ struct OvertakenLook {
 }
 
 impl Look for OvertakenLook {
-    fn is_as_seen(&self) -> BoxFuture<'_, bool> {
+    fn look(&self) -> BoxFuture<'_, Result<(), Outdated>> {
         let look = async {
             let is_first = self.looks.fetch_add(1, Ordering::Relaxed) == 0;
             if is_first {
@@ -703,7 +703,7 @@ impl Look for OvertakenLook {
                     .replace(self.owner, self.id, &body, &Condition::NONE);
                 changed.await.unwrap();
             }
-            is_first
+            if is_first { Ok(()) } else { Err(Outdated::Changed) }
         };
         look.boxed()
     }
@@ -724,7 +724,10 @@ async fn what_changes_after_the_look_is_not_overwritten() {
         let mine = json!({"name": "mine", "description": "", "tags": []});
         let condition = Condition::of(look.clone());
         let changed = bench.annotations.replace(owner, made.id, &mine, &condition);
-        assert!(matches!(changed.await, Err(DocumentError::Outdated(_))));
+        assert!(matches!(
+            changed.await,
+            Err(DocumentError::Outdated(Outdated::Changed))
+        ));
         assert_eq!(look.looks.load(Ordering::Relaxed), 2);
         let kept = bench.annotations.one(owner, made.id).await.unwrap();
         assert_eq!(kept.root.name(), "theirs");

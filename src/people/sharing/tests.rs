@@ -16,7 +16,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{IdSource, PersonId, SystemIds};
 use crate::model::registry::Registry;
-use crate::people::condition::{Condition, Look};
+use crate::people::condition::{Condition, Look, Outdated};
 use crate::people::limits::PersonLimits;
 use crate::people::sharing::access_log::AccessLog;
 
@@ -181,7 +181,7 @@ struct ChangedOnce {
 }
 
 impl Look for ChangedOnce {
-    fn is_as_seen(&self) -> BoxFuture<'_, bool> {
+    fn look(&self) -> BoxFuture<'_, Result<(), Outdated>> {
         async {
             if !self.is_changed.swap(true, Ordering::SeqCst) {
                 let change = GroupChange {
@@ -193,7 +193,7 @@ impl Look for ChangedOnce {
                     .change_group(self.owner, self.group, change, &Condition::NONE);
                 changed.await.unwrap();
             }
-            true
+            Ok(())
         }
         .boxed()
     }
