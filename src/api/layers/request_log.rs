@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Instant as Stopwatch;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{CACHE_CONTROL, HOST, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -69,7 +71,7 @@ pub async fn log_request(State(app): State<Shared>, mut request: Request, next: 
     });
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
         note_failure(&app, route, &failure, &span);
-        response = failure.response(Some(&id.0));
+        response = told(&failure, &id, response);
     }
     dress(response.headers_mut(), &id, &notes);
     let (status, took) = (response.status(), stopwatch.elapsed());
@@ -92,6 +94,21 @@ pub async fn log_request(State(app): State<Shared>, mut request: Request, next: 
             response,
         ),
     }
+}
+
+/// The answer to a failed request, which names it. The layers within this one have dressed the answer that it
+/// replaces: without their headers a page of another origin could read neither the status nor the reason.
+fn told(failure: &Failure, id: &RequestId, mut replaced: Response) -> Response {
+    let mut response = failure.response(Some(&id.0));
+    let mut kept = std::mem::take(replaced.headers_mut());
+    for name in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING] {
+        kept.remove(name);
+    }
+    for name in response.headers().keys() {
+        kept.remove(name);
+    }
+    response.headers_mut().extend(kept);
+    response
 }
 
 /// Logs and counts why a request failed.
@@ -157,4 +174,39 @@ fn written(range: TimeRange) -> String {
         end(range.start(), TimeRange::ALWAYS.start()),
         end(range.end(), TimeRange::ALWAYS.end())
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use axum::http::StatusCode;
+    use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, RETRY_AFTER, VARY};
+
+    use super::*;
+
+    #[test]
+    fn a_failure_keeps_what_other_layers_say_to_the_client() {
+        let mut replaced = ApiError::unavailable("full", Duration::from_secs(7)).into_response();
+        let failure = replaced.extensions_mut().remove::<Failure>().unwrap();
+        let head = replaced.headers_mut();
+        head.insert(
+            ACCESS_CONTROL_ALLOW_ORIGIN,
+            HeaderValue::from_static("https://app.example"),
+        );
+        head.append(VARY, HeaderValue::from_static("origin"));
+        head.append(VARY, HeaderValue::from_static("accept-encoding"));
+        head.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        head.insert(CONTENT_LENGTH, HeaderValue::from_static("1"));
+
+        let told = told(&failure, &RequestId("one".into()), replaced);
+        assert_eq!(told.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let headers = told.headers();
+        assert_eq!(headers[ACCESS_CONTROL_ALLOW_ORIGIN], "https://app.example");
+        assert_eq!(headers.get_all(VARY).iter().count(), 2);
+        assert_eq!(headers.get_all(RETRY_AFTER).iter().collect::<Vec<_>>(), ["7"]);
+        assert_eq!(headers[CONTENT_TYPE], "application/problem+json");
+        assert!(!headers.contains_key(CONTENT_ENCODING));
+        assert_ne!(headers.get(CONTENT_LENGTH), Some(&HeaderValue::from_static("1")));
+    }
 }
