@@ -1,6 +1,7 @@
 //! JSON documents in the bodies of requests.
 
 use axum::extract::{FromRequest, FromRequestParts as _, Request};
+use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -57,7 +58,9 @@ async fn received<T>(
     read: impl FnOnce(Value) -> Result<T, ApiError>,
 ) -> Result<T, ApiError> {
     let (mut parts, body) = request.into_parts();
-    if BodyForm::from_media_type(text(&parts.headers, &CONTENT_TYPE)) != Some(BodyForm::Object) {
+    let media_type = text(&parts.headers, &CONTENT_TYPE);
+    let is_patch = parts.method == Method::PATCH && media_type.is_some_and(names_merge_patch);
+    if !is_patch && BodyForm::from_media_type(media_type) != Some(BodyForm::Object) {
         return Err(ApiError::unsupported_media_type("expected application/json"));
     }
     let bounds = Bounds {
@@ -81,6 +84,12 @@ async fn received<T>(
         return Err(Fault::new(["body"], "object_type", "expected an object").into());
     }
     read(document)
+}
+
+/// Whether a media type is that of a document which is merged into another (RFC 7396). It is JSON, too.
+fn names_merge_patch(media_type: &str) -> bool {
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/merge-patch+json")
 }
 
 /// Refuses a document with two members of the same name in one object, of which a reader of JSON would keep

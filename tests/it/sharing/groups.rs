@@ -222,6 +222,14 @@ async fn the_owner_knows_participants_by_ids_that_say_nothing_and_notes_what_the
         .json();
     assert_eq!(patched, json!({"arm": "B", "visits": {"first": 1, "third": 3}}));
     assert_eq!(owner.get(&notes).await.json(), patched);
+    let merged = |method: Method| {
+        owner
+            .call(method, &notes)
+            .header("content-type", "application/merge-patch+json; charset=utf-8")
+            .body(json!({"arm": "C"}).to_string())
+    };
+    assert_eq!(merged(Method::PATCH).await.must_be(200).json()["arm"], "C");
+    merged(Method::PUT).await.problem(415);
     for other in [&member, &stranger] {
         other.get(&notes).await.problem(403);
         other.put(&notes, &json!({})).await.problem(403);
