@@ -19,7 +19,7 @@ use crate::api::body::text;
 use crate::api::layers::heads::deferred;
 use crate::api::layers::precondition::must_be_seen;
 use crate::api::problem::ApiError;
-use crate::auth::grants::Refused;
+use crate::auth::tickets::Refused;
 use crate::store::StoreError;
 use crate::store::contents::{Content, ContentKind, Contents};
 
