@@ -58,8 +58,9 @@ pub struct Service {
     /// The number of positions for each reader since their current minute began.
     asked: ShortLived<PersonId, Arc<AtomicU64>>,
     resting_until: Mutex<Option<Instant>>,
-    /// The number of positions that got no name but might get one later. It changes with each, so that such
-    /// an answer is never mistaken for a final one.
+    /// Changes with each position that got no name but might get one later, so that such an answer is never
+    /// mistaken for a final one. It begins anywhere: another process, or this one before a restart, must not
+    /// have said the same of other positions.
     nameless: AtomicU64,
     meters: GeocoderMeters,
 }
@@ -82,7 +83,7 @@ impl Service {
             per_person: settings.per_person,
             asked: ShortLived::of(COUNTED_PEOPLE, BUDGET_TIME),
             resting_until: Mutex::default(),
-            nameless: AtomicU64::new(0),
+            nameless: AtomicU64::new(rand::random()),
             meters,
         })
     }
