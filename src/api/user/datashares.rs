@@ -1,6 +1,6 @@
 //! Data shares: `/user/v1/datashare`.
 
-mod bodies;
+pub mod bodies;
 
 use axum::Json;
 use axum::extract::State;
