@@ -96,15 +96,16 @@ impl Chains {
         // Rows of the same start leave together, because their ends decide their order.
         while let Some(first) = self.waiting.front().filter(|_| self.ended > 0) {
             let start = first.start;
+            // They are in the order of their starts: what is in between has this one, too.
+            if self.waiting.get(self.ended).is_some_and(|row| row.start == start) {
+                return;
+            }
             let group = self
                 .waiting
                 .iter()
                 .take(self.ended)
                 .take_while(|row| row.start == start)
                 .count();
-            if group == self.ended && self.waiting.get(group).is_some_and(|row| row.start == start) {
-                return;
-            }
             let mut rows: Vec<Row> = Vec::with_capacity(group);
             for row in self.waiting.drain(..group) {
                 self.ends.remove(&(row.end, row.stage, row.source, self.released));
