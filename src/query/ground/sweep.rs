@@ -6,6 +6,7 @@
 //! start of a piece of sleep, the place of a source in a person's order).
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// Something that covers a span of time and competes for it.
 pub trait Contender {
@@ -29,12 +30,15 @@ pub struct Stretch<'a, C> {
 
 /// The sweep over one sequence of contenders.
 #[derive(Debug)]
-pub struct Sweep<C> {
-    /// Those that may still win, worst first. Losers that have ended stay until they come to the top, or
-    /// until there are too many.
-    open: Vec<C>,
-    /// The index of the first winner: winners are all that have the rank of the last.
-    first_winner: usize,
+pub struct Sweep<C: Contender> {
+    /// Those of the greatest rank, in the order in which they came.
+    winners: Vec<C>,
+    /// Those that may still win, by rank, and those of one rank in the order in which they came: however many
+    /// there are, another one finds its place in few steps. Losers that have ended stay until their rank is
+    /// the greatest, or until there are too many.
+    losers: BTreeMap<C::Rank, Vec<C>>,
+    /// How many the losers are.
+    losing: usize,
     /// Everything before this moment is decided.
     at: i64,
     /// How many may be open before ended ones are looked for.
@@ -46,8 +50,9 @@ const FIRST_CROWD: usize = 16;
 impl<C: Contender> Default for Sweep<C> {
     fn default() -> Self {
         Self {
-            open: Vec::new(),
-            first_winner: 0,
+            winners: Vec::new(),
+            losers: BTreeMap::new(),
+            losing: 0,
             at: i64::MIN,
             crowded: FIRST_CROWD,
         }
@@ -63,28 +68,26 @@ impl<C: Contender> Sweep<C> {
         }
         self.settle(start, emit);
         let rank = contender.rank();
-        let best = self.open.last().map(|best| best.rank().cmp(&rank));
-        if best != Some(Ordering::Greater) {
+        let best = self.winners.first().map(C::rank);
+        let against = best.as_ref().map(|best| rank.cmp(best));
+        if against != Some(Ordering::Less) {
             self.decide_until(start, emit);
         }
-        if self.open.len() >= self.crowded {
-            let at = self.at.max(start);
-            self.open.retain(|open| open.end() > at);
-            self.crowded = FIRST_CROWD.max(self.open.len() * 2);
-            self.find_winners();
+        if self.open() >= self.crowded {
+            self.forget_ended_losers(self.at.max(start));
         }
-        match best {
-            Some(Ordering::Greater) => {
-                let losers = self.open.get(..self.first_winner).unwrap_or_default();
-                let place = losers.partition_point(|open| open.rank() <= rank);
-                self.open.insert(place, contender);
-                self.first_winner += 1;
+        match (best, against) {
+            (Some(_), Some(Ordering::Less)) => {
+                let equals = self.losers.entry(rank);
+                equals.or_insert_with(|| Vec::with_capacity(1)).push(contender);
+                self.losing += 1;
             }
-            Some(Ordering::Equal) => self.open.push(contender),
-            Some(Ordering::Less) | None => {
-                self.first_winner = self.open.len();
-                self.open.push(contender);
+            (Some(best), Some(Ordering::Greater)) => {
+                let beaten = std::mem::replace(&mut self.winners, vec![contender]);
+                self.losing += beaten.len();
+                self.losers.insert(best, beaten);
             }
+            _ => self.winners.push(contender),
         }
     }
 
@@ -101,7 +104,7 @@ impl<C: Contender> Sweep<C> {
     #[inline]
     pub fn settle_next(&mut self, moment: i64, emit: &mut impl FnMut(Stretch<'_, C>)) -> bool {
         self.drop_ended();
-        let end = self.winners().iter().map(C::end).min();
+        let end = self.winners.iter().map(C::end).min();
         let Some(end) = end.filter(|end| *end <= moment) else {
             return false;
         };
@@ -112,7 +115,7 @@ impl<C: Contender> Sweep<C> {
     /// How many contenders win now: every step takes as long as there are winners.
     #[must_use]
     pub const fn winning(&self) -> usize {
-        self.open.len() - self.first_winner
+        self.winners.len()
     }
 
     /// Emits what is left and resets the sweep.
@@ -124,7 +127,7 @@ impl<C: Contender> Sweep<C> {
     /// How many contenders are held.
     #[must_use]
     pub const fn open(&self) -> usize {
-        self.open.len()
+        self.winners.len() + self.losing
     }
 
     /// Everything before this is decided: no later stretch begins earlier.
@@ -139,52 +142,41 @@ impl<C: Contender> Sweep<C> {
     }
 
     fn decide_until(&mut self, moment: i64, emit: &mut impl FnMut(Stretch<'_, C>)) {
-        let winners = self.winners();
-        if self.at < moment && !winners.is_empty() {
+        if self.at < moment && !self.winners.is_empty() {
             emit(Stretch {
                 start: self.at,
                 end: moment,
-                winners,
+                winners: &self.winners,
             });
         }
         self.at = self.at.max(moment);
     }
 
-    fn winners(&self) -> &[C] {
-        self.open.get(self.first_winner..).unwrap_or_default()
-    }
-
-    fn find_winners(&mut self) {
-        let winners = match self.open.last() {
-            Some(best) => {
-                let rank = best.rank();
-                let from_best = self.open.iter().rev();
-                from_best.take_while(|open| open.rank() == rank).count()
-            }
-            None => 0,
-        };
-        self.first_winner = self.open.len() - winners;
+    /// Drops losers that have ended at `moment`.
+    fn forget_ended_losers(&mut self, moment: i64) {
+        let mut losing = 0;
+        self.losers.retain(|_, equals| {
+            equals.retain(|loser| loser.end() > moment);
+            losing += equals.len();
+            !equals.is_empty()
+        });
+        self.losing = losing;
+        self.crowded = FIRST_CROWD.max(self.open() * 2);
     }
 
     /// Drops winners that have ended, and then those behind them that ended while they were losing.
     fn drop_ended(&mut self) {
         let at = self.at;
-        if !self.winners().is_empty() && self.winners().iter().all(|winner| winner.end() > at) {
-            return;
-        }
         loop {
-            let mut kept = self.first_winner;
-            for place in self.first_winner..self.open.len() {
-                if self.open[place].end() > at {
-                    self.open.swap(kept, place);
-                    kept += 1;
-                }
-            }
-            self.open.truncate(kept);
-            if self.open.len() > self.first_winner || self.first_winner == 0 {
+            self.winners.retain(|winner| winner.end() > at);
+            if !self.winners.is_empty() {
                 return;
             }
-            self.find_winners();
+            let Some((_, next)) = self.losers.pop_last() else {
+                return;
+            };
+            self.losing -= next.len();
+            self.winners = next;
         }
     }
 }
@@ -297,6 +289,39 @@ mod tests {
             };
             sweep.push(hidden, &mut emit);
         }
-        assert!(sweep.open.len() < 1000, "{}", sweep.open.len());
+        assert!(sweep.open() < 1000, "{}", sweep.open());
+    }
+
+    #[test]
+    fn a_crowd_of_losers_wins_again_by_rank_and_equals_in_the_order_in_which_they_came() {
+        let crowd = 100_000;
+        let mut sweep = Sweep::default();
+        let mut won: Vec<(i64, Vec<usize>)> = Vec::new();
+        let mut emit = |stretch: Stretch<'_, Span>| {
+            won.push((
+                stretch.start,
+                stretch.winners.iter().map(|span| span.id).collect(),
+            ));
+        };
+        let mut push = |start: i64, end: i64, rank: i64, id: usize| {
+            sweep.push(Span { start, end, rank, id }, &mut emit);
+        };
+        push(0, crowd, crowd, 0);
+        // Each is better than all before, and ends earlier; then each loses to all before, and ends later.
+        for number in 1..crowd {
+            push(0, crowd - number, crowd + number, 0);
+        }
+        for number in 1..crowd {
+            push(0, crowd + number, crowd - number, 0);
+        }
+        for id in 1..4 {
+            push(0, 2 * crowd, 0, id);
+        }
+        assert_eq!(sweep.open(), 2 * crowd as usize + 2);
+        sweep.finish(&mut emit);
+        assert!(won.iter().zip(0..).all(|((start, _), moment)| *start == moment));
+        let (last, others) = won.split_last().unwrap();
+        assert_eq!(last, &(2 * crowd - 1, vec![1, 2, 3]));
+        assert!(others.iter().all(|(_, ids)| *ids == [0]));
     }
 }

@@ -5,12 +5,16 @@
 //! of a night see the same winners in it.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
+use crate::query::ground::turn::Turn;
 use crate::query::sweep::{Stretch, Sweep};
 
 use super::clip::OrderedWindowClip;
 use super::samples::{Sample, SourceNumber};
+
+/// How many rows take up as much memory as a sample in the sweep, with its rank and those of the same rank.
+const ROWS_OF_SAMPLE: usize = 4;
 
 /// A span of time in one stage. Rows are ordered as answers are: by start, end and id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +43,8 @@ impl Row {
 /// Makes rows of samples that come in the order of their starts. Emits rows in order.
 #[derive(Debug)]
 pub(super) struct Rows {
+    /// Samples that were taken and have not competed yet.
+    coming: VecDeque<Sample>,
     clip: OrderedWindowClip,
     way: Way,
 }
@@ -59,47 +65,71 @@ impl Rows {
         } else {
             Way::Apart(BinaryHeap::new())
         };
-        Self { clip, way }
+        Self {
+            coming: VecDeque::new(),
+            clip,
+            way,
+        }
     }
 
-    pub(super) fn push(&mut self, sample: Sample, emit: &mut impl FnMut(Row)) {
+    /// Takes the next sample, which competes in a turn.
+    pub(super) fn take(&mut self, sample: Sample) {
+        self.coming.push_back(sample);
+    }
+
+    /// Lets the samples compete that were taken, as far as the turn goes. `false`: there are more.
+    pub(super) fn go_on(&mut self, turn: &mut Turn, emit: &mut impl FnMut(Row)) -> bool {
+        while let Some(&sample) = self.coming.front() {
+            if !self.settle(sample.start, turn, emit) {
+                return false;
+            }
+            self.coming.pop_front();
+            self.push(sample, emit);
+        }
+        true
+    }
+
+    /// Emits what is certain once no later sample starts before `moment`, as far as the turn goes. `false`:
+    /// there is more.
+    fn settle(&mut self, moment: i64, turn: &mut Turn, emit: &mut impl FnMut(Row)) -> bool {
+        let Self { clip, way, .. } = self;
+        while !turn.is_over() {
+            turn.spend(1);
+            let goes_on = match way {
+                Way::Resolved(sweep) => sweep.settle_next(moment, &mut |stretch| won(clip, &stretch, emit)),
+                Way::Apart(waiting) => emit_first(waiting, moment, emit),
+            };
+            if !goes_on {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes a sample before whose start everything is settled.
+    fn push(&mut self, sample: Sample, emit: &mut impl FnMut(Row)) {
         let clip = &mut self.clip;
         match &mut self.way {
             Way::Resolved(sweep) => sweep.push(sample, &mut |stretch| won(clip, &stretch, emit)),
-            Way::Apart(waiting) => {
-                while waiting
-                    .peek()
-                    .is_some_and(|Reverse(first)| first.start < sample.start)
-                {
-                    emit_first(waiting, emit);
-                }
-                clip.parts(sample.start, sample.end, &mut |start, end| {
-                    waiting.push(Reverse(Row::of(&sample, start, end)));
-                });
-            }
+            Way::Apart(waiting) => clip.parts(sample.start, sample.end, &mut |start, end| {
+                waiting.push(Reverse(Row::of(&sample, start, end)));
+            }),
         }
     }
 
-    /// The number of samples and parts of samples that are held.
+    /// The number of rows that take up as much memory as the samples and parts of samples that are held.
     #[must_use]
     pub(super) fn waiting(&self) -> usize {
-        match &self.way {
-            Way::Resolved(sweep) => sweep.open(),
+        let open = match &self.way {
+            Way::Resolved(sweep) => sweep.open() * ROWS_OF_SAMPLE,
             Way::Apart(waiting) => waiting.len(),
-        }
+        };
+        self.coming.len() + open
     }
 
-    /// Emits what is left.
-    pub(super) fn finish(&mut self, emit: &mut impl FnMut(Row)) {
-        let clip = &mut self.clip;
-        match &mut self.way {
-            Way::Resolved(sweep) => sweep.finish(&mut |stretch| won(clip, &stretch, emit)),
-            Way::Apart(waiting) => {
-                while !waiting.is_empty() {
-                    emit_first(waiting, emit);
-                }
-            }
-        }
+    /// Emits what is left once nothing more comes, as far as the turn goes. `false`: there is more.
+    pub(super) fn finish(&mut self, turn: &mut Turn, emit: &mut impl FnMut(Row)) -> bool {
+        self.go_on(turn, emit) && self.settle(i64::MAX, turn, emit)
     }
 }
 
@@ -111,8 +141,11 @@ fn won(clip: &mut OrderedWindowClip, stretch: &Stretch<'_, Sample>, emit: &mut i
     }
 }
 
-fn emit_first(waiting: &mut BinaryHeap<Reverse<Row>>, emit: &mut impl FnMut(Row)) {
-    if let Some(Reverse(row)) = waiting.pop() {
+/// Emits the first of the rows if it starts before `moment`; whether it did.
+fn emit_first(waiting: &mut BinaryHeap<Reverse<Row>>, moment: i64, emit: &mut impl FnMut(Row)) -> bool {
+    let is_certain = waiting.peek().is_some_and(|Reverse(first)| first.start < moment);
+    if is_certain && let Some(Reverse(row)) = waiting.pop() {
         emit(row);
     }
+    is_certain
 }

@@ -14,6 +14,7 @@ use futures::{Stream, StreamExt as _};
 
 use crate::model::permit::Windows;
 use crate::query::ground::clip_windows::WindowClip;
+use crate::query::ground::turn::Turn;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending, one_partition, only};
 
 use super::aggregate::{self, Totals};
@@ -183,9 +184,11 @@ impl Step for Sleep {
 
 /// Takes samples and returns batches of an answer.
 pub(super) trait Machine: Send {
+    /// Takes the next samples once it is through with those before.
     fn push(&mut self, samples: &RecordBatch) -> Result<()>;
-    /// There are no more samples.
-    fn finish(&mut self);
+    /// Goes through the samples, as far as the turn goes; if they have `ended`, to the end of the answer.
+    /// `false`: there is more.
+    fn go_on(&mut self, ended: bool, turn: &mut Turn) -> bool;
     /// The finished rows, once they fill a batch; after `ended`, all that remain.
     fn take(&mut self, ended: bool) -> Result<Option<RecordBatch>>;
     /// The number of rows that are held.
@@ -203,6 +206,7 @@ pub(super) fn answers(
         machine,
         memory,
         ended: false,
+        turn: Turn::new(),
     };
     futures::stream::try_unfold(running, |mut running| async move {
         let batch = running.next().await?;
@@ -215,6 +219,7 @@ struct Running {
     machine: Box<dyn Machine>,
     memory: MemoryReservation,
     ended: bool,
+    turn: Turn,
 }
 
 impl Running {
@@ -226,13 +231,16 @@ impl Running {
             if self.ended {
                 return Ok(None);
             }
-            if let Some(batch) = self.samples.next().await {
-                self.machine.push(&batch?)?;
+            match self.samples.next().await {
+                Some(batch) => self.machine.push(&batch?)?,
+                None => self.ended = true,
+            }
+            while !self.machine.go_on(self.ended, &mut self.turn) {
+                self.turn.give_way().await;
+            }
+            if !self.ended {
                 self.memory
                     .try_resize(self.machine.waiting() * size_of::<Row>())?;
-            } else {
-                self.machine.finish();
-                self.ended = true;
             }
         }
     }
@@ -249,19 +257,23 @@ struct Resolve {
 
 impl Machine for Resolve {
     fn push(&mut self, samples: &RecordBatch) -> Result<()> {
+        let Self { reader, rows, .. } = self;
+        reader.read(samples, |sample| rows.take(sample))
+    }
+
+    fn go_on(&mut self, ended: bool, turn: &mut Turn) -> bool {
         let Self {
             rows, joiner, ready, ..
         } = self;
         let mut emit = |row: Row| joiner.push(row, &mut |row| ready.push(&row));
-        self.reader.read(samples, |sample| rows.push(sample, &mut emit))
-    }
-
-    fn finish(&mut self) {
-        let Self {
-            rows, joiner, ready, ..
-        } = self;
-        rows.finish(&mut |row| joiner.push(row, &mut |row| ready.push(&row)));
-        joiner.finish(&mut |row| ready.push(&row));
+        if !ended {
+            return rows.go_on(turn, &mut emit);
+        }
+        let is_through = rows.finish(turn, &mut emit);
+        if is_through {
+            joiner.finish(&mut |row| ready.push(&row));
+        }
+        is_through
     }
 
     fn take(&mut self, ended: bool) -> Result<Option<RecordBatch>> {
@@ -289,21 +301,15 @@ struct Pipeline<S> {
 impl<S: Answer> Machine for Pipeline<S> {
     fn push(&mut self, samples: &RecordBatch) -> Result<()> {
         let Self {
-            rows,
-            joiner,
-            cycles,
-            sink,
-            ..
+            reader, rows, sink, ..
         } = self;
-        self.reader.read(samples, |sample| {
+        reader.read(samples, |sample| {
             sink.sample(&sample);
-            rows.push(sample, &mut |row| {
-                joiner.push(row, &mut |row| cycles.push(row, sink));
-            });
+            rows.take(sample);
         })
     }
 
-    fn finish(&mut self) {
+    fn go_on(&mut self, ended: bool, turn: &mut Turn) -> bool {
         let Self {
             rows,
             joiner,
@@ -311,9 +317,16 @@ impl<S: Answer> Machine for Pipeline<S> {
             sink,
             ..
         } = self;
-        rows.finish(&mut |row| joiner.push(row, &mut |row| cycles.push(row, sink)));
-        joiner.finish(&mut |row| cycles.push(row, sink));
-        cycles.finish(sink);
+        let mut emit = |row: Row| joiner.push(row, &mut |row| cycles.push(row, sink));
+        if !ended {
+            return rows.go_on(turn, &mut emit);
+        }
+        let is_through = rows.finish(turn, &mut emit);
+        if is_through {
+            joiner.finish(&mut |row| cycles.push(row, sink));
+            cycles.finish(sink);
+        }
+        is_through
     }
 
     fn take(&mut self, ended: bool) -> Result<Option<RecordBatch>> {

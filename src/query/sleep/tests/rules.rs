@@ -1,6 +1,7 @@
 //! What random nights do not show: how much is kept, and when an answer begins.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 
 use datafusion::common::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, UnboundedMemoryPool};
@@ -164,6 +165,39 @@ fn an_answer_begins_while_samples_are_still_read() {
         assert!(first.num_rows() > 0);
         assert!(read.load(Ordering::Relaxed) < all / 2, "{question:?}");
     }
+}
+
+#[test]
+fn however_many_samples_overlap_sleep_gives_way_and_is_resolved_as_ever() {
+    // Each of the first half beats those before, and each of the second half loses to all of the first.
+    let half: i64 = 50_000;
+    let samples: Vec<GivenSample> = (0..half)
+        .flat_map(|place| {
+            [
+                given(3, place, 1_000_000, place as u128),
+                given(0, half + place, 2_000_000, (half + place) as u128),
+            ]
+        })
+        .collect();
+    let input =
+        MemorySourceConfig::try_new_exec(&[stored(&samples, samples.len())], storage(), None).unwrap();
+    let seen = windows(&[(0, 2_000_000)]);
+    let plan = SleepExec::new(input, Question::Resolved, &seen, table(), None);
+    let mut rows = plan.execute(0, Arc::new(TaskContext::default())).unwrap();
+    let mut context = Context::from_waker(Waker::noop());
+    let (mut batches, mut turns) = (Vec::new(), 0);
+    loop {
+        match rows.poll_next_unpin(&mut context) {
+            Poll::Ready(Some(batch)) => batches.push(batch.unwrap()),
+            Poll::Ready(None) => break,
+            Poll::Pending => turns += 1,
+        }
+    }
+    assert!(turns > 0);
+    assert_eq!(
+        hypnogram(&batches),
+        [(0, 1_000_000, 3), (1_000_000, 2_000_000, 0)]
+    );
 }
 
 #[test]
