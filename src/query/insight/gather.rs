@@ -170,11 +170,22 @@ impl<Authority> Questions<Authority> {
                 .column_by_name("total_time_asleep_ms")
                 .and_then(|column| column.as_primitive_opt::<Int64Type>())
                 .ok_or_else(|| lacks("total_time_asleep_ms"))?;
+            let totals = batch
+                .column_by_name("sleep_stage_totals")
+                .and_then(|column| column.as_list_opt::<i32>())
+                .ok_or_else(|| lacks("sleep_stage_totals"))?;
             for row in 0..batch.num_rows() {
+                let totals = totals.value(row);
+                let shown = totals
+                    .as_struct_opt()
+                    .and_then(|totals| totals.column_by_name("sleep_stage"))
+                    .and_then(|column| column.as_primitive_opt::<Int64Type>())
+                    .ok_or_else(|| lacks("sleep_stage"))?;
                 cycles.push(Cycle {
                     start: Instant::from_micros(starts.value(row)),
                     end: Instant::from_micros(ends.value(row)),
                     asleep: asleep.value(row) * 1_000,
+                    is_only_in_bed: shown.values().iter().all(|stage| sleep.stages.is_in_bed(*stage)),
                 });
             }
             Ok(())

@@ -1,7 +1,8 @@
 //! Nights: the duration and the time of sleep.
 //!
 //! The night of a day is the cycle of sleep that ends on it; if there are several, the one with most sleep. A
-//! cycle counts once it can no longer grow.
+//! cycle counts once it can no longer grow, and if it tells more than that somebody was in bed: how long they
+//! slept is not known then.
 
 use crate::model::time::{Instant, MICROS_PER_DAY, MICROS_PER_HOUR, TimeRange};
 
@@ -29,6 +30,8 @@ pub struct Cycle {
     pub end: Instant,
     /// Microseconds.
     pub asleep: i64,
+    /// Whether nothing but being in bed is known of it.
+    pub is_only_in_bed: bool,
 }
 
 /// The nights of some days.
@@ -58,7 +61,7 @@ impl Nights {
     #[must_use]
     pub fn of(days: &Days, cycles: &[Cycle]) -> Self {
         let mut main: Vec<Option<Cycle>> = vec![None; days.today() + 1];
-        for cycle in cycles {
+        for cycle in cycles.iter().filter(|cycle| !cycle.is_only_in_bed) {
             let is_over = cycle.end.micros().saturating_add(CYCLE_GAP) <= days.until().micros();
             let day = days.of(Instant::from_micros(cycle.end.micros().saturating_sub(1)));
             let Some(night) = day.filter(|_| is_over).and_then(|day| main.get_mut(day)) else {

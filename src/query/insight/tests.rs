@@ -85,6 +85,7 @@ fn night(days: &Days, day: usize, hours: f64) -> Cycle {
         start: Instant::from_micros(end - (hours * MICROS_PER_HOUR as f64) as i64),
         end: Instant::from_micros(end),
         asleep: (hours * MICROS_PER_HOUR as f64) as i64,
+        is_only_in_bed: false,
     }
 }
 
@@ -384,6 +385,7 @@ fn of_two_cycles_on_a_day_the_longer_is_the_night_and_one_that_may_go_on_is_none
         start: Instant::from_micros(days.start(118).micros() + 13 * MICROS_PER_HOUR),
         end: Instant::from_micros(days.start(118).micros() + 15 * MICROS_PER_HOUR),
         asleep: 2 * MICROS_PER_HOUR,
+        is_only_in_bed: false,
     };
     cycles.insert(5, nap);
     let mut material = material(&days);
@@ -395,6 +397,37 @@ fn of_two_cycles_on_a_day_the_longer_is_the_night_and_one_that_may_go_on_is_none
         "the nap does not count, and the last night may not be over: {debt:?}"
     );
     assert_eq!(debt.period.end(), days.start(120));
+}
+
+#[test]
+fn a_night_of_nothing_but_time_in_bed_is_missing_and_one_awake_has_no_sleep() {
+    let days = days();
+    let report = |cycles: &[Cycle]| {
+        let mut material = material(&days);
+        material.nights = Some(Nights::of(&days, cycles));
+        material.report(PERSON)
+    };
+    let mut cycles: Vec<Cycle> = (114..121).map(|day| night(&days, day, 7.5)).collect();
+    cycles[1].asleep = 0;
+    let awake = report(&cycles);
+    let debt = found(&awake, Kind::SleepDebt);
+    assert_eq!((debt.value, debt.coverage.observed), (7.0, 7));
+    cycles[1].is_only_in_bed = true;
+    let in_bed = report(&cycles);
+    assert!(is_silent(&in_bed, Kind::SleepDebt), "six nights lack nothing");
+    cycles[2].asleep = 6 * MICROS_PER_HOUR;
+    let in_bed = report(&cycles);
+    let debt = found(&in_bed, Kind::SleepDebt);
+    assert_eq!((debt.value, debt.coverage.observed), (1.0, 6));
+    assert_eq!(debt.caveats, ["There is no night for 2024-06-11."]);
+    let in_bed: Vec<Cycle> = cycles
+        .iter()
+        .map(|cycle| Cycle {
+            is_only_in_bed: true,
+            ..*cycle
+        })
+        .collect();
+    assert_eq!(lacking(&report(&in_bed), Kind::SleepDebt).have, 0);
 }
 
 #[test]
@@ -416,6 +449,7 @@ fn the_middle_of_the_night_is_told_by_the_clock() {
                 },
             ),
             asleep: 7 * MICROS_PER_HOUR,
+            is_only_in_bed: false,
         })
         .collect();
     let mut material = material(&days);
