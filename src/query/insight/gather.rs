@@ -166,6 +166,7 @@ impl<Authority> Questions<Authority> {
         let mut cycles = Vec::new();
         self.read_through(prepared, |batch| {
             let (starts, ends) = (moments(batch, "start_time")?, moments(batch, "end_time")?);
+            let in_bed_ends = moments(batch, "in_bed_end_time")?;
             let asleep = batch
                 .column_by_name("total_time_asleep_ms")
                 .and_then(|column| column.as_primitive_opt::<Int64Type>())
@@ -184,6 +185,7 @@ impl<Authority> Questions<Authority> {
                 cycles.push(Cycle {
                     start: Instant::from_micros(starts.value(row)),
                     end: Instant::from_micros(ends.value(row)),
+                    in_bed_end: Instant::from_micros(in_bed_ends.value(row)),
                     asleep: asleep.value(row) * 1_000,
                     is_only_in_bed: shown.values().iter().all(|stage| sleep.stages.is_in_bed(*stage)),
                 });

@@ -28,6 +28,8 @@ const METRIC: &str = "SleepStage";
 pub struct Cycle {
     pub start: Instant,
     pub end: Instant,
+    /// The end of the time in bed, which may go on after the sleep and links what follows.
+    pub in_bed_end: Instant,
     /// Microseconds.
     pub asleep: i64,
     /// Whether nothing but being in bed is known of it.
@@ -62,7 +64,8 @@ impl Nights {
     pub fn of(days: &Days, cycles: &[Cycle]) -> Self {
         let mut main: Vec<Option<Cycle>> = vec![None; days.today() + 1];
         for cycle in cycles.iter().filter(|cycle| !cycle.is_only_in_bed) {
-            let is_over = cycle.end.micros().saturating_add(CYCLE_GAP) <= days.until().micros();
+            let last = cycle.end.max(cycle.in_bed_end);
+            let is_over = last.micros().saturating_add(CYCLE_GAP) <= days.until().micros();
             let day = days.of(Instant::from_micros(cycle.end.micros().saturating_sub(1)));
             let Some(night) = day.filter(|_| is_over).and_then(|day| main.get_mut(day)) else {
                 continue;

@@ -84,6 +84,7 @@ fn night(days: &Days, day: usize, hours: f64) -> Cycle {
     Cycle {
         start: Instant::from_micros(end - (hours * MICROS_PER_HOUR as f64) as i64),
         end: Instant::from_micros(end),
+        in_bed_end: Instant::from_micros(end),
         asleep: (hours * MICROS_PER_HOUR as f64) as i64,
         is_only_in_bed: false,
     }
@@ -384,6 +385,7 @@ fn of_two_cycles_on_a_day_the_longer_is_the_night_and_one_that_may_go_on_is_none
     let nap = Cycle {
         start: Instant::from_micros(days.start(118).micros() + 13 * MICROS_PER_HOUR),
         end: Instant::from_micros(days.start(118).micros() + 15 * MICROS_PER_HOUR),
+        in_bed_end: Instant::from_micros(days.start(118).micros() + 15 * MICROS_PER_HOUR),
         asleep: 2 * MICROS_PER_HOUR,
         is_only_in_bed: false,
     };
@@ -397,6 +399,23 @@ fn of_two_cycles_on_a_day_the_longer_is_the_night_and_one_that_may_go_on_is_none
         "the nap does not count, and the last night may not be over: {debt:?}"
     );
     assert_eq!(debt.period.end(), days.start(120));
+}
+
+#[test]
+fn a_night_is_over_two_hours_after_the_time_in_bed() {
+    let nights = |as_of: &str| {
+        let days = in_zone(Zone::UTC, as_of);
+        let mut cycles: Vec<Cycle> = (114..121).map(|day| night(&days, day, 6.0)).collect();
+        cycles[6].in_bed_end = Instant::from_micros(days.start(120).micros() + 11 * MICROS_PER_HOUR);
+        let mut material = material(&days);
+        material.nights = Some(Nights::of(&days, &cycles));
+        let report = material.report(PERSON);
+        found(&report, Kind::SleepDebt).period.end()
+    };
+    let today = days().start(120);
+    assert_eq!(nights("2024-06-16T12:59:59.999998Z"), today, "it may go on");
+    let end = nights("2024-06-16T12:59:59.999999Z");
+    assert!(end > today, "{end}");
 }
 
 #[test]
@@ -438,18 +457,16 @@ fn the_middle_of_the_night_is_told_by_the_clock() {
         |day: usize, hours: i64| Instant::from_micros(days.start(day).micros() + hours * MICROS_PER_HOUR);
     // From midnight to eight by the clock; on the last of March the clock skips an hour.
     let cycles: Vec<Cycle> = (60..121)
-        .map(|day| Cycle {
-            start: at(day, 0),
-            end: at(
-                day,
-                if days.date(day).to_string() == "2024-03-31" {
-                    7
-                } else {
-                    8
-                },
-            ),
-            asleep: 7 * MICROS_PER_HOUR,
-            is_only_in_bed: false,
+        .map(|day| {
+            let skips = days.date(day).to_string() == "2024-03-31";
+            let end = at(day, if skips { 7 } else { 8 });
+            Cycle {
+                start: at(day, 0),
+                end,
+                in_bed_end: end,
+                asleep: 7 * MICROS_PER_HOUR,
+                is_only_in_bed: false,
+            }
         })
         .collect();
     let mut material = material(&days);
