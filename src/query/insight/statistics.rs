@@ -2,10 +2,14 @@
 //!
 //! Pure functions of finite numbers. The statistic of no numbers is `None`.
 
+use std::f64::consts::TAU;
+
 use crate::query::quantile::quantile;
 
 /// The median deviation of a normal distribution, in standard deviations (Iglewicz and Hoaglin).
 const NORMAL: f64 = 0.6745;
+/// Hours.
+const DAY: f64 = 24.0;
 
 /// The number in the middle, or the mean of the two.
 #[must_use]
@@ -33,6 +37,29 @@ pub(super) fn median_deviation(values: &[f64]) -> Option<f64> {
 pub(super) fn robust_z(delta: f64, baseline: &[f64]) -> Option<f64> {
     let usual = median_deviation(baseline).filter(|usual| *usual > 0.0)?;
     Some(NORMAL * delta / usual)
+}
+
+/// The middle of clock times on the circle of a day, in hours: the circular mean, on the day of their median.
+#[must_use]
+pub(super) fn usual_clock_time(hours: &[f64]) -> Option<f64> {
+    let (across, along) = hours.iter().fold((0.0, 0.0), |(across, along), hour| {
+        let (sine, cosine) = (hour / DAY * TAU).sin_cos();
+        (across + sine, along + cosine)
+    });
+    let mean = f64::atan2(across, along) / TAU * DAY;
+    median(hours).map(|median| on_nearest_day(mean, median))
+}
+
+/// Clock times in hours, each on the day on which it is nearest to `usual`: ten minutes before midnight and
+/// ten minutes after are twenty minutes apart.
+#[must_use]
+pub(super) fn clock_times(hours: &[f64], usual: f64) -> Vec<f64> {
+    hours.iter().map(|hour| on_nearest_day(*hour, usual)).collect()
+}
+
+/// The same time by the clock on the day on which it is nearest to another.
+fn on_nearest_day(hour: f64, other: f64) -> f64 {
+    hour - DAY * ((hour - other) / DAY).round()
 }
 
 /// The median of the slopes between any two points (Theil and Sen). No two points have the same x.

@@ -481,6 +481,43 @@ fn the_middle_of_the_night_is_told_by_the_clock() {
 }
 
 #[test]
+fn sleep_that_ends_before_midnight_and_after_it_is_told_by_the_same_clock() {
+    let days = days();
+    // Eight hours until ten past midnight, then until ten to midnight: on the day before in numbers.
+    let until = |day: usize, minutes: i64| {
+        let end = days.start(day).micros() + minutes * 60_000_000;
+        Cycle {
+            start: Instant::from_micros(end - 8 * MICROS_PER_HOUR),
+            end: Instant::from_micros(end),
+            in_bed_end: Instant::from_micros(end),
+            asleep: 8 * MICROS_PER_HOUR,
+            is_only_in_bed: false,
+        }
+    };
+    let timing = |usual: i64, latest: i64| {
+        let before = (78..106).map(|day| until(day, usual));
+        let cycles: Vec<Cycle> = before.chain((106..120).map(|day| until(day, latest))).collect();
+        let mut material = material(&days);
+        material.nights = Some(Nights::of(&days, &cycles));
+        let report = material.report(PERSON);
+        let timing = found(&report, Kind::SleepTiming);
+        let comparison = timing.comparison.as_ref().unwrap();
+        (
+            timing.value,
+            comparison.baseline_value,
+            comparison.delta,
+            timing.title.clone(),
+        )
+    };
+    let (value, usual, delta, title) = timing(10, 24 * 60 - 10);
+    assert!(near(usual, -23.0 / 6.0) && near(value, -25.0 / 6.0) && near(delta, -1.0 / 3.0));
+    assert_eq!(title, "Middle of the night at 19:50");
+    let (value, usual, delta, title) = timing(24 * 60 - 10, 10);
+    assert!(near(usual, 119.0 / 6.0) && near(value, 121.0 / 6.0) && near(delta, 1.0 / 3.0));
+    assert_eq!(title, "Middle of the night at 20:10");
+}
+
+#[test]
 fn the_last_microsecond_of_a_day_ends_it() {
     let days = in_zone(Zone::UTC, "2024-06-16T23:59:59.999999Z");
     assert_eq!((days.today(), days.finished()), (120, 121));
