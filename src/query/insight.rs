@@ -9,6 +9,7 @@
 mod changes;
 mod days;
 mod draft;
+mod earlier_places;
 mod gather;
 mod material;
 mod metric;
@@ -25,5 +26,5 @@ pub use days::Days;
 pub use gather::{AskedMetric, InsightSources, SleepSource};
 pub use material::{Material, Targets};
 pub use metric::{HEART_RATE_VARIABILITY, METRICS, Metric, RESTING_HEART_RATE, SLEEP, STEPS};
-pub use new_place::{reads as visits_read, reads_updates as updates_read};
+pub use new_place::{updates_read, visits_read};
 pub use nights::reads as nights_read;

@@ -202,8 +202,8 @@ impl<Authority> Questions<Authority> {
         visits: &Granted<Authority>,
         updates: &Granted<Authority>,
     ) -> Result<VisitedPlaces, QueryError> {
-        let range =
-            new_place::reads(days).ok_or_else(|| internal_datafusion_err!("a report without places"))?;
+        let range = new_place::visits_read(days)
+            .ok_or_else(|| internal_datafusion_err!("a report without places"))?;
         let spec = RawSpec {
             columns: VISIT_COLUMNS,
             only: None,
@@ -243,8 +243,12 @@ impl<Authority> Questions<Authority> {
             Ok(())
         })
         .await?;
-        stays.sort_by_key(|stay| (stay.from, stay.to));
-        Ok(VisitedPlaces { stays, are_derived })
+        let days = days.clone();
+        let looking = async move { Ok(VisitedPlaces::of(&days, stays, are_derived).await) };
+        let looking = futures::stream::once(looking);
+        let mut looked = Box::pin(self.engine.drive(looking, deadline_passed));
+        let places = looked.next().await.transpose()?;
+        Ok(places.ok_or_else(|| internal_datafusion_err!("nobody looked at the places of a report"))?)
     }
 
     async fn read_through(

@@ -5,6 +5,7 @@
     reason = "the same numbers by the same steps are equal to the last bit"
 )]
 
+use futures::executor::block_on;
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -294,10 +295,7 @@ fn a_stay_far_from_all_others_is_a_new_place() {
     stays.push(stay(119, 50.5, 31));
     let report_of = |stays: &[VisitedPlace], are_derived: bool| {
         let mut material = material(&days);
-        material.visited_places = Some(VisitedPlaces {
-            stays: stays.to_vec(),
-            are_derived,
-        });
+        material.visited_places = Some(block_on(VisitedPlaces::of(&days, stays.to_vec(), are_derived)));
         material.report(PERSON)
     };
     let report = |stays: &[VisitedPlace]| report_of(stays, false);
@@ -350,14 +348,12 @@ fn without_any_data_as_much_is_needed_as_with_a_little() {
     }
     material.nights = Some(Nights::of(&days, &[night(&days, 119, 7.0)]));
     let from = Instant::from_micros(days.start(119).micros() + 8 * MICROS_PER_HOUR);
-    material.visited_places = Some(VisitedPlaces {
-        stays: vec![VisitedPlace {
-            from,
-            to: Instant::from_micros(from.micros() + MICROS_PER_HOUR),
-            position: Position::new(50.0, 8.0),
-        }],
-        are_derived: true,
-    });
+    let stay = VisitedPlace {
+        from,
+        to: Instant::from_micros(from.micros() + MICROS_PER_HOUR),
+        position: Position::new(50.0, 8.0),
+    };
+    material.visited_places = Some(block_on(VisitedPlaces::of(&days, vec![stay], true)));
     let little = material.report(PERSON);
     for (kind, metric, need) in [
         (Kind::SleepDebt, Some("SleepStage"), 5),
