@@ -360,7 +360,7 @@ async fn from_objects(
 }
 
 /// The objects of one partition as a change of an empty one, and the number of records in them. Leaves out
-/// objects whose rows are all replaced by newer ones.
+/// objects whose rows are all replaced by newer ones, and damaged ones, which are kept.
 async fn partition(
     stores: &UpkeepStores,
     key: &PartitionKey,
@@ -373,7 +373,11 @@ async fn partition(
             Ok((piece, ids)) => {
                 pieces.insert(piece.id, (piece, ids));
             }
-            Err(StoreError::Corrupt { what }) => wrong.push(format!("left out: {what}")),
+            Err(StoreError::Corrupt { what }) => {
+                // Rows in it may be sound, or all of them on another disk.
+                stores.catalog.keep_objects(std::slice::from_ref(&path)).await?;
+                wrong.push(format!("left out: {what}"));
+            }
             Err(error) => return Err(error),
         }
     }

@@ -447,3 +447,28 @@ async fn without_manifests_the_objects_alone_are_enough_for_their_rows() {
     assert_eq!(bench.visible().await, expected);
     sound(&bench).await;
 }
+
+#[tokio::test]
+async fn a_damaged_object_without_which_a_partition_comes_back_is_never_collected() {
+    let bench = Bench::new().await;
+    for piece in 0..2 {
+        bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
+    }
+    let (_, before) = bench.paths().await;
+    let file = bench.directory.path().join("objects").join(&before[0]);
+    let content = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &content[..content.len() / 2]).unwrap();
+    let bench = bench.without_catalogue().await;
+    let rebuilt = rebuild(&bench.stores).await.unwrap();
+    assert!(
+        matches!(rebuilt.wrong.as_slice(), [wrong] if wrong.contains(&before[0])),
+        "{rebuilt:?}"
+    );
+    assert_eq!(rebuilt.failed, [""; 0]);
+    assert_eq!(bench.visible().await.len(), 10);
+    for _ in 0..4 {
+        bench.pass(collect::ORPHAN_AGE * 2);
+        collect::remove_orphans(&bench.stores, true).await.unwrap();
+    }
+    assert_eq!(bench.paths().await.1, before);
+}
