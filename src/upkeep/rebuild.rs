@@ -139,7 +139,8 @@ async fn people_with_manifests(stores: &UpkeepStores) -> Result<BTreeSet<PersonI
 
 /// Leaves out people whose erasure the store remembers, and enters all erasures. Returns whether one of them
 /// was not done: then there is still something to look for, however long ago it began. What is left of these
-/// people goes when the erasure continues, which removes the last sign of them at the end.
+/// people goes when the erasure continues, which removes the last sign of them at the end. Where it cannot be
+/// read whether they came back, nothing becomes of them or of their erasure, and the repair is unfinished.
 async fn heed_erasures(
     stores: &UpkeepStores,
     people: &mut BTreeSet<PersonId>,
@@ -160,13 +161,23 @@ async fn heed_erasures(
         let ends_at = erase::ends_at(begun_at);
         let mut person = by_mark.get(&mark).copied();
         if let Some(found) = person {
-            if came_back(stores, found, ends_at).await? {
-                person = None;
-            } else {
-                people.remove(&found);
-                rebuilt
-                    .done
-                    .push(format!("left out: somebody who was erased, {mark}"));
+            match came_back(stores, found, ends_at).await {
+                Ok(true) => person = None,
+                Ok(false) => {
+                    people.remove(&found);
+                    rebuilt
+                        .done
+                        .push(format!("left out: somebody who was erased, {mark}"));
+                }
+                // Neither they nor their erasure, until it can be told; everybody else comes back.
+                Err(error) => {
+                    people.remove(&found);
+                    rebuilt.failed.push(format!(
+                        "person {found} was erased, and whether they came back after that cannot be told: \
+                         {error}"
+                    ));
+                    continue;
+                }
             }
         }
         let is_over = person.is_none() && now >= ends_at;
@@ -192,8 +203,8 @@ async fn forget_what_was_before(stores: &UpkeepStores, person: PersonId) -> Resu
     Ok(())
 }
 
-/// Whether a manifest of a person was written after their erasure was over. If so, the earlier ones are
-/// removed.
+/// Whether a manifest of a person was written after their erasure was over. If so, those with higher numbers
+/// that were written before that are removed: the highest is the one from which the person comes back.
 async fn came_back(stores: &UpkeepStores, person: PersonId, ended_at: Instant) -> Result<bool, StoreError> {
     let (mut before, mut unreadable) = (Vec::<String>::new(), None);
     for number in numbers(stores.objects(), person).await? {

@@ -16,6 +16,9 @@ use crate::catalog::test_databases::file_in;
 use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::store::sealing::{MasterKeys, PersonKeys, Wrapping};
 use crate::upkeep::erase::{ERASURE_LENGTH, erase};
+use crate::upkeep::manifest::write_manifest;
+use crate::upkeep::manifest_names::{manifest_path, numbers};
+use crate::upkeep::rebuild::rebuild;
 
 /// Once it is armed, holds up whoever asks next for a list.
 #[derive(Debug, Default)]
@@ -145,4 +148,36 @@ async fn an_erasure_that_damage_held_open_ends_with_nothing_in_the_files_of_the_
     assert_eq!(left(&bench).await, [""; 0]);
     let found = database_files_with(&bench, &person);
     assert!(found.is_empty(), "{found:?}");
+}
+
+#[tokio::test]
+async fn whoever_may_have_come_back_after_an_erasure_keeps_nobody_else_out_of_a_rebuilt_catalogue() {
+    let bench = Bench::new().await;
+    let friend = friends(&bench).await;
+    let person = bench.key.person;
+    begin(&bench).await;
+    assert!(go_on(&bench, usize::MAX).await);
+    bench.pass(ERASURE_LENGTH);
+    assert!(go_on(&bench, usize::MAX).await);
+    bench.put(&many(900, 3, LAST_DAY_OF_2023), true).await;
+    bench.pass(ERASURE_LENGTH);
+    assert!(write_manifest(&bench.stores, person).await.unwrap());
+    let written = numbers(bench.stores.objects(), person).await.unwrap();
+    assert_eq!(written.len(), 1);
+    let path = manifest_path(person, written[0]);
+    let file = bench.directory.path().join("objects").join(path);
+    let content = std::fs::read(&file).unwrap();
+    std::fs::write(&file, b"no manifest").unwrap();
+    let bench = bench.without_catalogue().await;
+    let catalog = &bench.stores.catalog;
+    let rebuilt = rebuild(&bench.stores).await.unwrap();
+    assert_eq!(rebuilt.failed.len(), 1, "{rebuilt:?}");
+    assert_eq!(catalog.people_ids().await.unwrap(), [friend]);
+    assert_eq!(catalog.erasure_of(person).await.unwrap(), None);
+    assert!(catalog.unfinished_repair().await.unwrap().is_some());
+    std::fs::write(&file, content).unwrap();
+    let rebuilt = rebuild(&bench.stores).await.unwrap();
+    assert_eq!(rebuilt.failed, [""; 0]);
+    assert_eq!(bench.visible().await.len(), 3, "{rebuilt:?}");
+    assert_eq!(catalog.unfinished_repair().await.unwrap(), None);
 }
