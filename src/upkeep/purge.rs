@@ -40,12 +40,18 @@ pub fn due_before(settings: &UpkeepSettings, now: Instant) -> Instant {
 }
 
 /// Rewrites partitions of one person without their dead rows, and then the person's manifests. Partitions
-/// that others keep changing stay noticed.
+/// that others keep changing stay noticed. So do those that cannot be rewritten, and keep nothing of the
+/// others on disk; what was wrong with the first of them is returned at the end.
 pub async fn purge_deleted(stores: &UpkeepStores, deletions: &[NoticedDeletion]) -> Result<(), StoreError> {
     let mut done = Vec::with_capacity(deletions.len());
+    let mut failed = None;
     for deletion in deletions {
-        if purge_partition(stores, deletion).await? {
-            done.push(deletion);
+        match purge_partition(stores, deletion).await {
+            Ok(true) => done.push(deletion),
+            Ok(false) => {}
+            // Without the catalogue there is nothing to go on with.
+            Err(error @ StoreError::Catalog(_)) if !error.is_damage() => return Err(error),
+            Err(error) => failed = failed.or(Some(error)),
         }
     }
     if let Some(first) = done.first()
@@ -56,7 +62,7 @@ pub async fn purge_deleted(stores: &UpkeepStores, deletions: &[NoticedDeletion])
     for deletion in done {
         stores.catalog.forget_deletion(deletion).await?;
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 /// Removes the dead rows of a partition; returns whether none is left of those that were there before.

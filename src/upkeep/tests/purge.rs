@@ -143,3 +143,40 @@ async fn what_a_clock_that_was_ahead_noted_goes_in_the_usual_time_after_it_was_p
     assert_ne!(live_now, live, "the object that held the deleted row is gone");
     assert_eq!(bench.visible().await.len(), 3_999);
 }
+
+#[tokio::test]
+async fn damage_in_one_type_keeps_nothing_that_was_deleted_in_another_on_disk() {
+    let mut bench = Bench::new().await;
+    let damaged = bench.key.clone();
+    bench.put(&many(0, 1_000, LAST_DAY_OF_2023), true).await;
+    bench.delete(&[record(7)]).await;
+    let (_, of_damaged) = bench.paths().await;
+    // Its turn comes after that of the other.
+    bench.key.data_type = TypeId::new("StepCount");
+    bench.put(&many(5_000, 1_000, LAST_DAY_OF_2023), true).await;
+    bench.delete(&[record(5_007)]).await;
+    let file = bench.directory.path().join("objects").join(&of_damaged[0]);
+    let mut content = std::fs::read(&file).unwrap();
+    // Among its rows.
+    content[64] ^= 4;
+    std::fs::write(&file, content).unwrap();
+    round(&bench).await;
+    bench.pass(Duration::from_hours(24 * 30));
+    round(&bench).await;
+    let has_dead_rows = async |bench: &Bench| {
+        let snapshot = bench.snapshot().await;
+        snapshot.pieces.iter().any(|piece| !piece.dead.is_empty())
+    };
+    assert!(!has_dead_rows(&bench).await);
+    assert_eq!(bench.visible().await.len(), 999);
+    let waiting = bench.stores.catalog.deletions_before(Instant::MAX).await.unwrap();
+    let waiting: Vec<TypeId> = waiting.sound.into_iter().map(|notice| notice.data_type).collect();
+    assert_eq!(
+        waiting,
+        std::slice::from_ref(&damaged.data_type),
+        "what is damaged stays noticed"
+    );
+    bench.key = damaged;
+    assert!(has_dead_rows(&bench).await);
+    assert_eq!(bench.paths().await.0.len(), 2);
+}
