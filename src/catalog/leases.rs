@@ -9,6 +9,7 @@ use super::database::Value;
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::rows::text;
+use super::sound_rows::sound_among;
 use super::tables::LEASES;
 
 impl Catalog {
@@ -30,11 +31,13 @@ impl Catalog {
         let holds = |until: i64| until > now && until <= longest;
         let rest = format!("WHERE name = $1{}", session.locking());
         let row = vec![text(name), text(holder), Value::Int(until)];
-        let taken = match session.select(&LEASES, &rest, vec![text(name)]).await?.first() {
+        let found = session.fetch(LEASES.select(&rest), vec![text(name)]).await?;
+        let taken = match sound_among(&LEASES, &found)?.sound.first() {
             Some(lease) if lease.text(1)? != holder && holds(lease.int(2)?) => false,
-            Some(_) => session.insert(&LEASES, vec![row], Existing::Replace).await?.rows == 1,
             // Somebody else may insert the same name meanwhile; then theirs holds.
-            None => session.insert(&LEASES, vec![row], Existing::Keep).await?.rows == 1,
+            None if found.is_empty() => session.insert(&LEASES, vec![row], Existing::Keep).await?.rows == 1,
+            // What is damaged says nothing, and is replaced.
+            _ => session.insert(&LEASES, vec![row], Existing::Replace).await?.rows == 1,
         };
         session.commit().await?;
         Ok(taken)

@@ -99,15 +99,23 @@ async fn end_round(stores: &UpkeepStores) -> Result<(), StoreError> {
         .await?)
 }
 
+/// What is noted of the rounds. What is damaged says nothing, and is replaced: a round begins anew at worst.
+async fn noted(stores: &UpkeepStores, name: &str) -> Result<Option<String>, StoreError> {
+    match stores.catalog.meta(name).await {
+        Err(CatalogError::Corrupt { .. }) => Ok(None),
+        found => Ok(found?),
+    }
+}
+
 /// Where the round that is under way has got to.
 async fn place(stores: &UpkeepStores) -> Result<Option<ObjectCursor>, StoreError> {
-    let place = stores.catalog.meta(PLACE_KEY).await?;
+    let place = noted(stores, PLACE_KEY).await?;
     Ok(place.and_then(|place| ObjectCursor::parse(&place)))
 }
 
 /// Whether the last round ended long enough ago.
 async fn is_time(stores: &UpkeepStores) -> Result<bool, StoreError> {
-    let ended = stores.catalog.meta(ROUND_END_KEY).await?;
+    let ended = noted(stores, ROUND_END_KEY).await?;
     let Some(ended) = ended.and_then(|ended| ended.parse().ok()) else {
         return Ok(true);
     };
@@ -149,8 +157,8 @@ async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter
 
 /// Checks the newest manifests of the next few people. Whether those of everybody are checked in this round.
 async fn look_at_manifests(stores: &UpkeepStores, corrupt: &Counter) -> Result<bool, StoreError> {
-    let saved = stores.catalog.meta(MANIFESTS_KEY).await?.unwrap_or_default();
-    let after: Option<PersonId> = saved.parse().ok();
+    let saved = noted(stores, MANIFESTS_KEY).await?;
+    let after: Option<PersonId> = saved.as_deref().and_then(|saved| saved.parse().ok());
     let people = stores.catalog.people_ids().await?;
     let mut waiting = people
         .into_iter()
@@ -177,7 +185,7 @@ async fn look_at_manifests(stores: &UpkeepStores, corrupt: &Counter) -> Result<b
     if is_through {
         place.clear();
     }
-    if place != saved {
+    if saved.as_ref() != Some(&place) {
         stores.catalog.set_meta(MANIFESTS_KEY, &place).await?;
     }
     failed.map_or(Ok(is_through), Err)

@@ -137,3 +137,23 @@ async fn a_job_dropped_at_any_moment_leaves_the_rows_as_they_were() {
         assert_eq!(bench.visible().await, before, "dropped after {polls} polls");
     }
 }
+
+#[tokio::test]
+async fn a_scrub_whose_notes_are_damaged_begins_anew_and_replaces_them() {
+    let bench = Bench::new().await;
+    bench.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
+    let (stores, corrupt) = (&bench.stores, Counter::default());
+    Scrub::default().step(stores, &corrupt).await.unwrap();
+    assert!(!Scrub::is_due(stores).await.unwrap());
+    let notes = ["scrub:place", "scrub:manifests", "scrub:ended"];
+    for note in notes {
+        let sql = format!("UPDATE meta SET checksum = checksum + 1 WHERE name = '{note}'");
+        tamper(&bench, &sql).await;
+    }
+    assert!(Scrub::is_due(stores).await.unwrap());
+    Scrub::default().step(stores, &corrupt).await.unwrap();
+    assert!(!Scrub::is_due(stores).await.unwrap());
+    for note in notes {
+        assert!(stores.catalog.meta(note).await.unwrap().is_some(), "{note}");
+    }
+}

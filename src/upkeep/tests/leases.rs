@@ -225,6 +225,21 @@ async fn a_lease_taken_by_a_clock_that_was_wrong_is_free_again() {
 }
 
 #[tokio::test]
+async fn a_lease_that_is_damaged_is_free_and_is_replaced() {
+    let bench = Bench::new().await;
+    let acquire = async |holder: &str| {
+        let length = Duration::from_secs(30);
+        let acquired = bench.stores.catalog.acquire_lease("flush", holder, length).await;
+        acquired.unwrap()
+    };
+    assert!(acquire("dead").await);
+    tamper(&bench, "UPDATE leases SET checksum = checksum + 1").await;
+    assert!(acquire("alive").await);
+    assert!(!acquire("another").await);
+    assert!(acquire("alive").await);
+}
+
+#[tokio::test]
 async fn nodes_whose_clocks_differ_hold_a_lease_by_one_time() {
     let bench = Bench::new().await;
     let ahead = Arc::new(ManualClock::at(Instant::from_micros(
