@@ -8,7 +8,6 @@ use super::merge_pieces::SortedRows;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::{Bounds, Footer, Piece};
 use crate::model::ids::{PersonId, RecordId};
-use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
 use crate::store::encoding::{DATA_TYPE_KEY, PERSON_KEY, PIECE_KEY};
@@ -130,9 +129,4 @@ impl SeenRows {
             Ok(self.rows - self.dead)
         }
     }
-}
-
-/// Whether a moment is at least `micros` microseconds in the past.
-pub(super) fn has_passed(moment: Instant, micros: i64, now: Instant) -> bool {
-    now.micros().saturating_sub(moment.micros()) >= micros
 }

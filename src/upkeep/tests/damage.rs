@@ -51,6 +51,24 @@ async fn a_scrub_finds_one_flipped_bit_and_takes_note_of_it() {
 }
 
 #[tokio::test]
+async fn a_round_of_the_scrub_that_a_clock_ended_that_was_ahead_delays_no_other() {
+    let bench = Bench::new().await;
+    bench.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
+    let corrupt = Counter::default();
+    let is_due = async || Scrub::is_due(&bench.stores).await.unwrap();
+    let right = bench.clock.now();
+    bench.pass(Duration::from_hours(24 * 365));
+    Scrub::default().step(&bench.stores, &corrupt).await.unwrap();
+    assert!(!is_due().await);
+    bench.clock.set(right);
+    assert!(is_due().await);
+    Scrub::default().step(&bench.stores, &corrupt).await.unwrap();
+    assert!(!is_due().await, "the next round begins in a week");
+    bench.pass(Duration::from_hours(168));
+    assert!(is_due().await);
+}
+
+#[tokio::test]
 async fn a_damaged_object_is_not_compacted() {
     let bench = Bench::new().await;
     for piece in 0..4 {
