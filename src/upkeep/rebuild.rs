@@ -426,7 +426,9 @@ async fn partition(
     )))
 }
 
-/// What the catalogue must know of an object, and the ids of its rows. Everything in it is read and verified.
+/// What the catalogue must know of an object, and the ids of its rows. All rows are read and verified. The
+/// footer is taken as it is found, because its checksum was in the catalogue alone: damage to what it says of
+/// rows, such as statistics, has a right checksum from then on, and no check finds it.
 async fn read(stores: &UpkeepStores, path: &str) -> Result<(NewPiece, Vec<RecordId>), StoreError> {
     let damaged = |what: &str| StoreError::corrupt(format!("object {path} {what}"));
     let name = ObjectName::parse(path).ok_or_else(|| damaged("has no name of an object"))?;
