@@ -11,18 +11,17 @@ use crate::store::StoreError;
 use crate::store::outline::ObjectPlace;
 use crate::store::piece::{PieceWriter, Target};
 
-/// Merges one group of objects of a partition, the smallest first. `false` when there was nothing to do, or
-/// when others changed the partition meanwhile.
+/// Merges one group of objects of a partition, the smallest first.
 pub(super) async fn compact(
     stores: &UpkeepStores,
     key: &PartitionKey,
     pieces: &[Piece],
     limits: &Limits,
-) -> Result<bool, StoreError> {
+) -> Result<RewriteOutcome, StoreError> {
     let Some(group) = next_group(pieces, limits) else {
-        return Ok(false);
+        return Ok(RewriteOutcome::Nothing);
     };
-    Ok(merge_group(stores, key, group, limits, |_| true).await? == RewriteOutcome::Done)
+    merge_group(stores, key, group, limits, |_| true).await
 }
 
 pub(super) async fn pieces_of(stores: &UpkeepStores, key: &PartitionKey) -> Result<Vec<Piece>, StoreError> {

@@ -27,7 +27,7 @@ const LARGEST_RATIO: i64 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeOutcome {
     Some,
-    /// There is something, but not yet.
+    /// There is something, but not yet, or others were faster.
     Later,
     Nothing,
 }
@@ -39,11 +39,14 @@ pub async fn compact_or_merge_past_year(
     limits: &Limits,
 ) -> Result<MergeOutcome, StoreError> {
     let pieces = pieces_of(stores, key).await?;
-    if compact(stores, key, &pieces, limits).await? {
-        return Ok(MergeOutcome::Some);
+    match compact(stores, key, &pieces, limits).await? {
+        RewriteOutcome::Done => return Ok(MergeOutcome::Some),
+        // What was read of the partition is outdated.
+        RewriteOutcome::Overtaken => return Ok(MergeOutcome::Later),
+        RewriteOutcome::Nothing => {}
     }
     let now = stores.catalog.now().await?;
-    let Some(group) = next_group(&pieces, now, limits) else {
+    let Some(group) = past_group(&pieces, now, limits) else {
         return Ok(MergeOutcome::Nothing);
     };
     if !is_quiet(&pieces, now) {
@@ -72,7 +75,8 @@ pub fn year_at(now: Instant) -> Option<i32> {
     DateTime::from_timestamp_micros(now.micros()).map(|moment| moment.year())
 }
 
-fn next_group<'p>(pieces: &'p [Piece], now: Instant, limits: &Limits) -> Option<Vec<Object<'p>>> {
+/// The objects to merge of a year that is over.
+fn past_group<'p>(pieces: &'p [Piece], now: Instant, limits: &Limits) -> Option<Vec<Object<'p>>> {
     let this_year = year_at(now)?;
     let years = by_year(pieces);
     let mut past = years.range(..this_year);
@@ -128,7 +132,7 @@ mod tests {
     #[test]
     fn all_of_a_year_that_is_over_becomes_one() {
         let pieces = year(&[52, 15, 1, 6, 6, 1]);
-        let group = next_group(&pieces, next_year(), &Limits::default()).unwrap();
+        let group = past_group(&pieces, next_year(), &Limits::default()).unwrap();
         assert_eq!(days_of(&group), [0, 10, 20, 30, 40, 50]);
     }
 
@@ -136,23 +140,23 @@ mod tests {
     fn a_year_that_goes_on_stays_as_it_is() {
         let pieces = year(&[52, 15, 1, 6, 6, 1]);
         let new_years_eve = Instant::from_micros(364 * DAY);
-        assert!(next_group(&pieces, new_years_eve, &Limits::default()).is_none());
+        assert!(past_group(&pieces, new_years_eve, &Limits::default()).is_none());
     }
 
     #[test]
     fn little_does_not_have_much_written_again() {
         let pieces = year(&[2, 80, 1, 3]);
-        let group = next_group(&pieces, next_year(), &Limits::default());
+        let group = past_group(&pieces, next_year(), &Limits::default());
         assert!(group.is_none(), "the last is too large for the one before it");
         let pieces = year(&[2, 1, 80, 1, 2]);
-        let group = next_group(&pieces, next_year(), &Limits::default()).unwrap();
+        let group = past_group(&pieces, next_year(), &Limits::default()).unwrap();
         assert_eq!(days_of(&group), [0, 10]);
     }
 
     #[test]
     fn what_one_object_cannot_take_in_stays_apart() {
         let pieces = year(&[400, 100, 100]);
-        let group = next_group(&pieces, next_year(), &Limits::default()).unwrap();
+        let group = past_group(&pieces, next_year(), &Limits::default()).unwrap();
         assert_eq!(days_of(&group), [10, 20]);
     }
 
@@ -177,7 +181,7 @@ mod tests {
                 piece.bytes /= 64;
             }
             let mut next = 1000;
-            while let Some(group) = next_group(&pieces, next_year(), &Limits::default()) {
+            while let Some(group) = past_group(&pieces, next_year(), &Limits::default()) {
                 let bytes: i64 = group.iter().map(Object::bytes).sum();
                 prop_assert!(group.iter().all(|object| object.bytes() * 3 <= bytes * 2));
                 let merged: Vec<PieceId> = group.iter().map(|object| object.piece.id).collect();

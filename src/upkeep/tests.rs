@@ -119,10 +119,11 @@ fn many(first: u128, count: usize, from: i64) -> Vec<(RecordId, i64, f64)> {
         .collect()
 }
 
-/// Compacts a partition as it is now.
+/// Compacts a partition as it is now; returns whether anything was merged.
 async fn compact(stores: &UpkeepStores, key: &PartitionKey, limits: &Limits) -> Result<bool, StoreError> {
     let pieces = compact::pieces_of(stores, key).await?;
-    compact::compact(stores, key, &pieces, limits).await
+    let compacted = compact::compact(stores, key, &pieces, limits).await?;
+    Ok(compacted == compact::RewriteOutcome::Done)
 }
 
 /// Removes what was retired at least `grace` ago. Nothing of it may have to stay.
