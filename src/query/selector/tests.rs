@@ -151,6 +151,32 @@ fn rule_5_7_labels_are_conditions_that_all_hold() {
 }
 
 #[test]
+fn rule_5_7_a_name_in_quotes_alone_changes_no_label() {
+    let named = r#"{__name__="Event/a", kind="tea", note=~"str.*", "tags"!="x", "place"!~"y.*"}[1d]"#;
+    let expected = read(named);
+    let (equal, matches) = (LabelComparison::Equal, LabelComparison::Matches);
+    let (not_equal, matches_not) = (LabelComparison::NotEqual, LabelComparison::MatchesNot);
+    let compared = expected.conditions.iter().map(|condition| condition.operator);
+    assert_eq!(
+        compared.collect::<Vec<Comparison>>(),
+        [equal, matches, not_equal, matches_not].map(Comparison::Label)
+    );
+    for alone in [
+        r#"{"Event/a", kind="tea", note=~"str.*", "tags"!="x", "place"!~"y.*"}[1d]"#,
+        r#"{ 'Event/a' , kind = "tea", note =~ "str.*", "tags" != "x", "place" !~ "y.*", }[1d]"#,
+        r#"{kind="tea", "Event/a", note=~"str.*", "tags"!="x", "place"!~"y.*"}[1d]"#,
+        r#"{kind="tea", note=~"str.*", "tags"!="x", "place"!~"y.*", "Event/a"}[1d]"#,
+    ] {
+        assert_eq!(read(alone), expected, "{alone}");
+    }
+    let only = read(r#"{"Event/a", note=~"str.*"}"#);
+    assert_eq!((only.name.as_str(), only.conditions.len()), ("Event/a", 1));
+    for unnamed in [r#"{"Event/a", "Event/b"}"#, r#"{"Event/a", __name__="Event/b"}"#] {
+        assert!(refusal(unnamed).contains("no name"), "{unnamed}");
+    }
+}
+
+#[test]
 fn rule_5_7_a_label_may_be_called_like_a_number() {
     let selector = read(
         r#"{__name__="Event/0193b5a2-0000-7000-8000-000000000001", nan="a", Inf!="b", infinity=~"c"}[1d]"#,

@@ -37,7 +37,8 @@ pub(super) struct Words {
     /// The moment after `@`, in microseconds since 1970: the parser only supports milliseconds.
     pub(super) moment: Option<i64>,
     /// For each comparison of a label, in order, whether it is with a pattern. `text` compares with plain
-    /// texts: the parser would compile every pattern at once, however large it grows.
+    /// texts: the parser would compile every pattern at once, however large it grows. A quoted text that
+    /// stands alone is compared with the name, and not as a pattern.
     pub(super) patterns: Vec<bool>,
 }
 
@@ -48,7 +49,8 @@ impl Words {
             // Only the very next piece continues a comparison.
             let begun = reader.comparison.take();
             match piece {
-                Piece::Blank(text) | Piece::Quoted(text) => reader.words.text.push_str(text),
+                Piece::Blank(text) => reader.words.text.push_str(text),
+                Piece::Quoted(text) => reader.quoted(text),
                 Piece::Word(word) => reader.word(word)?,
                 Piece::Sign(sign) => reader.sign(sign, begun)?,
             }
@@ -63,6 +65,10 @@ struct Reader {
     words: Words,
     signs: usize,
     in_labels: bool,
+    /// Whether the next piece but blanks is the first one of a label.
+    label_begins: bool,
+    /// Whether a quoted text began the label, and nothing else has come since.
+    quoted_alone: bool,
     /// The start of a comparison that the next sign may continue.
     comparison: Option<char>,
     /// Set when a moment follows; whether it is before 1970.
@@ -80,9 +86,16 @@ impl Reader {
             words,
             signs: 0,
             in_labels: false,
+            label_begins: false,
+            quoted_alone: false,
             comparison: None,
             moment_follows: None,
         }
+    }
+
+    fn quoted(&mut self, text: &str) {
+        self.quoted_alone = std::mem::take(&mut self.label_begins);
+        self.words.text.push_str(text);
     }
 
     fn word(&mut self, word: &str) -> Result<(), SelectorError> {
@@ -114,7 +127,11 @@ impl Reader {
             self.comparison = Some(sign);
             self.words.patterns.push(false);
         }
+        if std::mem::take(&mut self.quoted_alone) && matches!(sign, ',' | '}') {
+            self.words.patterns.push(false);
+        }
         self.in_labels = (self.in_labels || sign == '{') && sign != '}';
+        self.label_begins = self.in_labels && matches!(sign, '{' | ',');
         match (begun, sign) {
             (Some(begun), '~') => self.pattern(begun),
             (_, sign) => self.words.text.push(sign),
