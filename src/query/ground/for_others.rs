@@ -14,7 +14,6 @@ pub(in crate::query) mod private;
 mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Field, Schema};
@@ -35,9 +34,6 @@ use cut::{CutExec, Rule};
 use extent::{Extent, Extents};
 
 pub(in crate::query) use original_length::OriginalLength;
-
-/// More than the clocks of any two zones differ.
-const ONE_DAY: Duration = Duration::from_hours(24);
 
 /// How somebody other than the owner sees the rows of a table.
 #[derive(Clone, Debug)]
@@ -103,11 +99,7 @@ impl Shared {
         let Some(begins) = asked.begins else {
             return windows.collect();
         };
-        let reached = match self.extents {
-            Extents::Recorded | Extents::Visits => begins,
-            // The days of an event in its zone may begin after what is recorded as its start.
-            Extents::CalendarEvents => TimeRange::between(begins.start(), begins.end().after(ONE_DAY)),
-        };
+        let reached = self.extents.reached_from(begins);
         Windows::new(windows).within(reached).as_slice().to_vec()
     }
 }

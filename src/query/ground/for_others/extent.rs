@@ -1,11 +1,17 @@
 //! By which times a row is cut: the recorded ones, or those that are known of an event or a visit.
 
+use std::time::Duration;
+
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::Result;
 
 use crate::model::registry::{TypeId, dictionary_text};
-use crate::query::ground::events::{CALENDAR_EVENTS, Events, PLATFORM_VISITS, known_part};
+use crate::model::time::TimeRange;
+use crate::query::ground::events::{CALENDAR_EVENTS, Events, FIRST_KNOWN, PLATFORM_VISITS, known_part};
+
+/// More than the clocks of any two zones differ.
+const ONE_DAY: Duration = Duration::from_hours(24);
 
 /// The time of one row, in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +53,17 @@ impl Extents {
                 Field::new("is_all_day", DataType::Boolean, true),
                 Field::new("time_zone", dictionary_text(), true),
             ],
+        }
+    }
+
+    /// When rows may take place that are recorded as beginning in `begins`.
+    pub(super) fn reached_from(self, begins: TimeRange) -> TimeRange {
+        match self {
+            // Without a known arrival a visit begins long ago, and takes place when it ends.
+            Self::Visits if begins.start().micros() < FIRST_KNOWN => TimeRange::ALWAYS,
+            Self::Recorded | Self::Visits => begins,
+            // The days of an event in its zone may begin after what is recorded as its start.
+            Self::CalendarEvents => TimeRange::between(begins.start(), begins.end().after(ONE_DAY)),
         }
     }
 

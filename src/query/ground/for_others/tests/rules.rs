@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::model::duration::Truncation;
 use crate::model::grid::Grid;
 use crate::model::ids::PersonId;
-use crate::model::permit::Windows;
+use crate::model::permit::{ReadPermit, Windows};
 use crate::model::zone::Zone;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
 use crate::query::filter::{FilterError, parse_all};
@@ -25,8 +25,10 @@ use crate::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::{Order, QueryError};
 
-use super::bench::{Bench, View, range};
-use super::given::{AMOUNT, BEGIN, CALENDAR, DAY, GivenRow, HOUR, LEVEL, MAPS, MINUTE, WORKOUTS};
+use super::bench::{Anybody, Bench, View, range};
+use super::given::{
+    AMOUNT, BEGIN, CALENDAR, DAY, GivenRow, HOUR, LEVEL, LONG_AGO, MAPS, MINUTE, VISITS, WORKOUTS,
+};
 
 fn given(start: i64, end: i64, value: f64) -> GivenRow {
     GivenRow {
@@ -417,6 +419,48 @@ async fn rule_9_2c_answers_of_different_readers_and_windows_are_different_answer
     assert_ne!(whole, own);
     assert_ne!(whole, part);
     assert_eq!(whole, scope(View::Shared(owner, Windows::new([day]))).await);
+}
+
+/// Pages of one record are together what is answered without pages: so many records.
+async fn assert_paged(bench: &Bench, permit: &ReadPermit<Anybody>, name: &str, expected: usize) {
+    let partitions = [bench.partition(name)];
+    for order in [Order::Ascending, Order::Descending] {
+        let whole = RecordsSpec { order, ..all(&[]) };
+        let prepared = bench.questions.records(permit, &partitions, &whole).await;
+        let together = bench.told(prepared.unwrap()).await;
+        assert_eq!(together.len(), expected, "{name} {order:?}");
+        let mut spec = RecordsSpec {
+            limit: Some(1),
+            ..whole
+        };
+        let mut paged = Vec::new();
+        loop {
+            let page = bench.questions.page_of_records(permit, &partitions, &spec).await;
+            let (prepared, next) = page.unwrap();
+            paged.extend(bench.told(prepared).await);
+            match next.find_start(&bench.questions.engine).await.unwrap() {
+                Some(place) => spec.after = Some(place),
+                None => break,
+            }
+        }
+        assert_eq!(paged, together, "{name} {order:?}");
+    }
+}
+
+/// A visit whose arrival is unknown begins in the year 1, and is seen where its departure is.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_visit_of_unknown_arrival_is_on_a_page_from_either_end() {
+    let bench = Bench::new().await;
+    let visits = (1..=3_i64).map(|hour| GivenRow {
+        id: hour.unsigned_abs().into(),
+        ..given(LONG_AGO, BEGIN + hour * HOUR, 1.0)
+    });
+    let known = given(BEGIN + 4 * HOUR, BEGIN + 5 * HOUR, 1.0);
+    let visits = visits.chain([known]).collect();
+    let owner = bench.person(&[(VISITS, vec![visits])]).await;
+    let day = range(BEGIN, BEGIN + DAY);
+    let permit = View::Shared(owner, Windows::new([day])).permit(VISITS, day);
+    assert_paged(&bench, &permit, VISITS, 4).await;
 }
 
 /// An event of whole days is shown by its days in its zone, and sorted by its recorded start.
