@@ -37,7 +37,7 @@ use super::ground::computed::{projected, projector};
 use super::ground::operator::Plan;
 use super::ground::prepared;
 use super::ground::typed_partition::{bind_all, refuse_private, refuse_private_fields};
-use super::{Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};
+use super::{Prepared, QueryError, Questions, Scope, TypedPartition};
 use cell_limit::{CellLimitExec, Cells};
 use group_periods::{Measured, aggregated, by_time, ordering};
 use groups::GroupLimitExec;
@@ -70,12 +70,9 @@ impl<Authority> Questions<Authority> {
         let bound = bind_all(partitions, &spec.conditions)?;
         let groups = groups_of(partitions, spec)?;
         let (snapshots, sources) = self.snapshots_and_sources(permit, &bound, spec).await?;
-        let states = bound
-            .iter()
-            .zip(&snapshots)
-            .map(|((partition, _), snapshot)| ReadState::of(permit, partition, snapshot))
-            .chain(prepared::definitions(partitions))
-            .collect();
+        let read = bound.iter().zip(&snapshots);
+        let read = read.map(|((partition, _), snapshot)| (*partition, snapshot.as_ref()));
+        let states = prepared::states_of(permit, partitions, read);
         let parts: Vec<PartitionPart<'_, Authority>> = bound
             .into_iter()
             .zip(&snapshots)

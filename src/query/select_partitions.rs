@@ -45,15 +45,12 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-/// The states of what is read, and of the definitions of `partitions`.
+/// The states that an answer over `partitions` depends on, of which the `selected` ones are read.
 pub(super) fn states_of<Authority>(
     permit: &ReadPermit<Authority>,
     partitions: &[TypedPartition],
     selected: &[SelectedPartition<'_>],
 ) -> Vec<ReadState> {
-    selected
-        .iter()
-        .map(|one| ReadState::of(permit, one.partition, &one.snapshot))
-        .chain(prepared::definitions(partitions))
-        .collect()
+    let read = selected.iter().map(|one| (one.partition, one.snapshot.as_ref()));
+    prepared::states_of(permit, partitions, read)
 }

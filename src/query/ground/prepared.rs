@@ -21,7 +21,8 @@ const DEFINITIONS: &str = "definitions";
 pub struct Prepared {
     pub plan: Plan,
     pub schema: SchemaRef,
-    /// The states of all that would be read; the same states give the same answer to the same reader.
+    /// The states of all that would be read, and of what only gives the answer columns; the same states give
+    /// the same answer to the same reader.
     pub states: Vec<ReadState>,
     pub scope: Scope,
 }
@@ -108,6 +109,8 @@ enum RowsState {
     /// The state of the pieces that may have rows inside the windows of a reader who is not the owner:
     /// changes elsewhere do not matter.
     Pieces(u64),
+    /// No row is read. The partition gives the answer columns all the same.
+    Unread,
 }
 
 /// How far outside a window a row can lie and still affect the answer: days of whole-day events follow the
@@ -143,6 +146,15 @@ impl ReadState {
         }
     }
 
+    /// The state of a partition that only gives an answer columns.
+    fn unread(partition: &TypedPartition) -> Self {
+        Self {
+            partition: partition.id.clone(),
+            rows: RowsState::Unread,
+            layout: partition.data_type.layout.state,
+        }
+    }
+
     #[must_use]
     pub fn of<Authority>(
         permit: &ReadPermit<Authority>,
@@ -157,8 +169,25 @@ impl ReadState {
     }
 }
 
+/// The states that an answer over `partitions` depends on: of those that are `read`, which are some of them in
+/// the same order; of the others, whose columns the answer has too; and of the definitions.
+pub(in crate::query) fn states_of<'a, Authority>(
+    permit: &ReadPermit<Authority>,
+    partitions: &'a [TypedPartition],
+    read: impl Iterator<Item = (&'a TypedPartition, &'a Snapshot)>,
+) -> Vec<ReadState> {
+    let mut read = read.peekable();
+    let of_each = partitions.iter().map(|partition| {
+        match read.next_if(|(of_rows, _)| std::ptr::eq(*of_rows, partition)) {
+            Some((_, snapshot)) => ReadState::of(permit, partition, snapshot),
+            None => ReadState::unread(partition),
+        }
+    });
+    of_each.chain(definitions(partitions)).collect()
+}
+
 /// The states of the definitions that an answer depends on.
-pub(in crate::query) fn definitions(partitions: &[TypedPartition]) -> impl Iterator<Item = ReadState> {
+fn definitions(partitions: &[TypedPartition]) -> impl Iterator<Item = ReadState> {
     partitions
         .iter()
         .filter_map(|partition| partition.definitions.as_ref())

@@ -12,7 +12,7 @@ use super::*;
 use crate::catalog::records::{Commit, PartitionChange};
 use crate::model::ids::{PersonId, PieceId, SystemIds};
 use crate::model::permit::Windows;
-use crate::model::registry::{Registry, TypeId};
+use crate::model::registry::{DataType, Registry, TypeId};
 use crate::query::filter::parse_all;
 use crate::query::ground::table::PartitionExec;
 use crate::query::test_engine::TestEngine;
@@ -210,4 +210,31 @@ async fn a_page_reads_no_further_than_it_shows() {
         spec.after = next.find_start(&bench.engine.questions.engine).await.unwrap();
         assert!(spec.after.is_some());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_state_of_an_answer_has_the_columns_of_types_that_cannot_meet_the_conditions() {
+    let bench = Bench::of(&[(Stored::Tail, vec![(1, 2.0)])]).await;
+    let note = Arc::clone(Registry::builtin().unwrap().get("Note").unwrap());
+    let mut layout = note.layout.as_ref().clone();
+    layout.state = !layout.state;
+    let mut changed = note.as_ref().clone();
+    changed.layout = Arc::new(layout);
+    let states = async |others: &[DataType]| {
+        let others = others
+            .iter()
+            .map(|other| TypedPartition::of(Arc::new(other.clone())));
+        let partitions: Vec<TypedPartition> = others.chain([bench.partition.clone()]).collect();
+        let conditions = parse_all(&["value>1".to_owned()]).unwrap();
+        let questions = &bench.engine.questions;
+        let selected = questions.select(&bench.permit, &partitions, &conditions).await;
+        let selected = selected.unwrap();
+        assert_eq!(selected.len(), 1, "a note has no value");
+        states_of(&bench.permit, &partitions, &selected)
+    };
+    let alone = states(&[]).await;
+    let with_note = states(std::slice::from_ref(note.as_ref())).await;
+    assert_eq!(with_note, states(std::slice::from_ref(note.as_ref())).await);
+    assert_ne!(with_note, alone);
+    assert_ne!(with_note, states(&[changed]).await);
 }
