@@ -93,19 +93,19 @@ impl<Authority> Questions<Authority> {
         }
         if !others.is_empty() {
             let rest = snapshot.only(others.into_iter().cloned().collect());
-            let seen = Selection {
-                windows: for_others::few(windows.as_slice()).into(),
-                begins: None,
-            };
             let plan = match edges {
-                Overhang::Counted => self.keys(rest, seen, Vec::new()).await?,
+                Overhang::Counted => {
+                    let seen = Selection {
+                        windows: for_others::few(windows.as_slice()).into(),
+                        begins: None,
+                    };
+                    self.keys(rest, seen, Vec::new()).await?
+                }
                 Overhang::Cut => {
-                    let extents = for_others::extent_fields(&snapshot.data_type);
-                    for_others::cut_keys(
-                        self.keys(rest, seen, extents).await?,
-                        &snapshot.data_type,
-                        windows,
-                    )
+                    let data_type = &snapshot.data_type;
+                    let seen = for_others::keys_for(data_type, windows);
+                    let extents = for_others::extent_fields(data_type);
+                    for_others::cut_keys(self.keys(rest, seen, extents).await?, data_type, windows)
                 }
             };
             summary = summary.and(summarise(&self.engine, plan).await?);

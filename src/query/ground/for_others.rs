@@ -72,7 +72,7 @@ impl Shared {
     /// selected by where they begin.
     pub(in crate::query) fn scanned(&self, asked: &Selection) -> Selection {
         Selection {
-            windows: few(&self.narrowed(asked)).into(),
+            windows: few(&self.extents.recorded_for(self.narrowed(asked))).into(),
             begins: None,
         }
     }
@@ -126,6 +126,15 @@ pub(in crate::query) fn few(windows: &[TimeRange]) -> Vec<TimeRange> {
     let neighbours = windows.len().div_ceil(MOST_SCANNED).max(1);
     let together = |some: &[TimeRange]| Some(TimeRange::between(some.first()?.start(), some.last()?.end()));
     windows.chunks(neighbours).filter_map(together).collect()
+}
+
+/// The keys to scan for rows of a type that are then cut to `windows` by [`cut_keys`].
+pub(in crate::query) fn keys_for(data_type: &TypeId, windows: &Windows) -> Selection {
+    let recorded = Extents::of(data_type).recorded_for(windows.as_slice().to_vec());
+    Selection {
+        windows: few(&recorded).into(),
+        begins: None,
+    }
 }
 
 /// Cuts `rows` that have only the key columns and those of [`extent_fields`].

@@ -270,9 +270,10 @@ impl Rule {
 
     /// The parts of a row that may be seen, in order.
     fn parts_of(&self, extent: Extent, recorded: (i64, i64), add: &mut impl FnMut(Part)) {
-        let mut add = |part: Part| {
-            let (start, end) = (Instant::from_micros(part.start), Instant::from_micros(part.end));
-            let asked = |asked: &Vec<TimeRange>| asked.iter().any(|range| range.selects(start, end));
+        let mut add_asked = |part: Part, (from, to): (i64, i64)| {
+            let (from, to) = (Instant::from_micros(from), Instant::from_micros(to));
+            let asked = |asked: &Vec<TimeRange>| asked.iter().any(|range| range.selects(from, to));
+            let start = Instant::from_micros(part.start);
             let begins = |range: TimeRange| range.start() <= start && start < range.end();
             if self.asked.as_ref().is_none_or(asked) && self.begins.is_none_or(begins) {
                 add(part);
@@ -287,12 +288,17 @@ impl Rule {
             Extent::Never => {}
             Extent::Span(start, end) if start >= end => {
                 if window_of(&self.edges, start).is_some() {
-                    add(whole);
+                    add_asked(whole, recorded);
                 }
             }
             Extent::Whole(start, end) => {
-                if window_of(&self.whole_within, start).is_some_and(|window| end <= window.1) {
-                    add(whole);
+                if let Some((from, to)) = window_of(&self.whole_within, start)
+                    && end <= to
+                {
+                    // Of a row that takes place later than it was recorded, no recorded time may lie in the
+                    // window: it is asked for by the beginning of the window then.
+                    let asked_by = if recorded.1 < from { (from, from) } else { recorded };
+                    add_asked(whole, asked_by);
                 }
             }
             Extent::Span(start, end) => {
@@ -304,11 +310,12 @@ impl Rule {
                         break;
                     }
                     let is_whole = from <= start && end <= to;
-                    add(Part {
+                    let part = Part {
                         start: start.max(from),
                         end: end.min(to),
                         cut_from: (!is_whole).then_some(end - start),
-                    });
+                    };
+                    add_asked(part, (part.start, part.end));
                 }
             }
         }

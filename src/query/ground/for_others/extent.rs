@@ -6,6 +6,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::Result;
 
+use crate::model::permit::Windows;
 use crate::model::registry::{TypeId, dictionary_text};
 use crate::model::time::TimeRange;
 use crate::query::ground::events::{CALENDAR_EVENTS, Events, FIRST_KNOWN, PLATFORM_VISITS, known_part};
@@ -64,6 +65,19 @@ impl Extents {
             Self::Recorded | Self::Visits => begins,
             // The days of an event in its zone may begin after what is recorded as its start.
             Self::CalendarEvents => TimeRange::between(begins.start(), begins.end().after(ONE_DAY)),
+        }
+    }
+
+    /// When rows may be recorded that take place in `windows`.
+    pub(super) fn recorded_for(self, windows: Vec<TimeRange>) -> Vec<TimeRange> {
+        match self {
+            Self::Recorded | Self::Visits => windows,
+            // All that is recorded of an event may lie before its days in its zone.
+            Self::CalendarEvents => {
+                let earlier =
+                    |window: TimeRange| TimeRange::between(window.start().before(ONE_DAY), window.end());
+                Windows::new(windows.into_iter().map(earlier)).as_slice().to_vec()
+            }
         }
     }
 

@@ -463,6 +463,57 @@ async fn every_visit_of_unknown_arrival_is_on_a_page_from_either_end() {
     assert_paged(&bench, &permit, VISITS, 4).await;
 }
 
+/// Events where days begin four hours after the midnights in UTC.
+fn in_new_york(events: &[GivenRow]) -> RecordBatch {
+    let rows = super::given::batch(CALENDAR, events);
+    let zone = rows.schema().index_of("time_zone").unwrap();
+    let mut columns = rows.columns().to_vec();
+    let name: ArrayRef = Arc::new(StringArray::from(vec!["America/New_York"; events.len()]));
+    columns[zone] = cast(&name, columns[zone].data_type()).unwrap();
+    RecordBatch::try_new(rows.schema(), columns).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2c_an_event_of_one_day_is_seen_where_the_day_is_however_short_it_was_recorded() {
+    let bench = Bench::new().await;
+    let midnight = BEGIN + 3 * DAY;
+    let ends = [midnight, midnight + DAY - 1_000_000, midnight + DAY];
+    let events = [1, 2, 3].into_iter().zip(ends).map(|(id, end)| GivenRow {
+        id,
+        all_day: true,
+        ..given(midnight, end, 1.0)
+    });
+    let owner = PersonId(Uuid::now_v7());
+    bench
+        .store(owner, CALENDAR, &[in_new_york(&events.collect::<Vec<_>>())])
+        .await;
+    let (morning, night) = (midnight + 4 * HOUR, midnight + 28 * HOUR);
+    let around = range(BEGIN, BEGIN + 9 * DAY);
+    for (granted, expected) in [
+        (range(morning, night), 3),
+        (range(BEGIN, night), 3),
+        (range(morning + 1, night), 0),
+        (range(morning, night - 1), 0),
+        (range(BEGIN, morning), 0),
+    ] {
+        let view = View::Shared(owner, Windows::new([granted]));
+        assert_paged(&bench, &view.permit(CALENDAR, around), CALENDAR, expected).await;
+        let available = bench.questions.available(&view.listing(around), around).await;
+        let counts: Vec<i64> = available.unwrap().iter().map(|found| found.records).collect();
+        assert_eq!(counts.iter().sum::<i64>(), expected as i64, "{granted:?}");
+        let asked = range(morning + HOUR, morning + 2 * HOUR);
+        let calendar = bench.granted(&view, CALENDAR, widened(asked, DAY_MARGIN, DAY_MARGIN));
+        let spec = RawSpec {
+            columns: EVENT_COLUMNS,
+            only: None,
+            ids: IdForm::Text,
+        };
+        let prepared = bench.questions.calendar_events(&calendar, &spec, asked).await;
+        let told = bench.told(prepared.unwrap()).await;
+        assert_eq!(told.len(), expected, "{granted:?}");
+    }
+}
+
 /// An event of whole days is shown by its days in its zone, and sorted by its recorded start.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_that_are_recorded_before_a_window_come_from_the_end_too() {
@@ -473,18 +524,9 @@ async fn events_that_are_recorded_before_a_window_come_from_the_end_too() {
         ..given(midnight, midnight + DAY, 1.0)
     };
     let other = given(midnight + HOUR, midnight + 4 * HOUR, 2.0);
-    // Where the day begins four hours later.
-    let in_new_york = |row: GivenRow| {
-        let rows = super::given::batch(CALENDAR, &[row]);
-        let zone = rows.schema().index_of("time_zone").unwrap();
-        let mut columns = rows.columns().to_vec();
-        let name: ArrayRef = Arc::new(StringArray::from(vec!["America/New_York"]));
-        columns[zone] = cast(&name, columns[zone].data_type()).unwrap();
-        RecordBatch::try_new(rows.schema(), columns).unwrap()
-    };
     let owner = PersonId(Uuid::now_v7());
     bench
-        .store(owner, CALENDAR, &[in_new_york(all_day), in_new_york(other)])
+        .store(owner, CALENDAR, &[in_new_york(&[all_day]), in_new_york(&[other])])
         .await;
     let window = midnight + 2 * HOUR;
     let granted = Windows::new([range(BEGIN, BEGIN + DAY), range(window, midnight + 2 * DAY)]);
