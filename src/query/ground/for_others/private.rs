@@ -1,17 +1,22 @@
 //! Hides the columns that only the owner may see, rule 9.2d.
 
+use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StructArray, new_null_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema};
 use datafusion::common::metadata::FieldMetadata;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::ident;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::model::columns::EXTRAS;
 use crate::model::registry::{Layout, Undeclared};
+use crate::model::stored_json::{self, Unreadable};
 use crate::query::ground::computed::{Computed, computed};
 
 /// Members that identify the source, where a person's own type does not declare them.
@@ -90,10 +95,49 @@ impl WithoutMembers {
         )?))
     }
 
-    fn of_text(&self, text: &str) -> Option<String> {
-        let mut object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).ok()?;
-        object.retain(|member, _| !self.hides(member));
-        (!object.is_empty()).then(|| serde_json::Value::Object(object).to_string())
+    /// The object without the hidden members; the others keep every character.
+    fn of_text(&self, text: &str) -> Result<Option<String>> {
+        let damaged = |error: Unreadable| internal_datafusion_err!("extras are no JSON: {error}");
+        let Members(members) = stored_json::read(text).map_err(damaged)?;
+        let mut seen = String::with_capacity(text.len());
+        for (name, value) in members.iter().filter(|(name, _)| !self.hides(name)) {
+            seen.push(if seen.is_empty() { '{' } else { ',' });
+            seen.push_str(&Value::from(name.as_str()).to_string());
+            seen.push(':');
+            seen.push_str(value.get());
+        }
+        if seen.is_empty() {
+            return Ok(None);
+        }
+        seen.push('}');
+        Ok(Some(seen))
+    }
+}
+
+/// The members of a JSON object in their order, each value as it was written.
+struct Members(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor).map(Self)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Vec<(String, Box<RawValue>)>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        Ok(members)
     }
 }
 
@@ -110,7 +154,48 @@ impl Computed<1> for WithoutMembers {
         }
         let texts = cast(&objects, &ArrowType::Utf8)?;
         let texts = texts.as_string::<i32>().iter();
-        let seen: StringArray = texts.map(|text| self.of_text(text?)).collect();
+        let seen = texts.map(|text| text.map_or(Ok(None), |text| self.of_text(text)));
+        let seen: StringArray = seen.collect::<Result<_>>()?;
         Ok(cast(&seen, self.column.data_type())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(texts: &[Option<&str>]) -> Result<Vec<Option<String>>> {
+        let hiding = WithoutMembers {
+            column: Arc::new(Field::new("extras", ArrowType::Utf8, true)),
+            hidden: vec!["tags".to_owned(), "device".to_owned()],
+        };
+        let texts: StringArray = texts.iter().copied().collect();
+        let seen = hiding.compute([Arc::new(texts)])?;
+        let texts = seen.as_string::<i32>().iter();
+        Ok(texts.map(|text| text.map(str::to_owned)).collect())
+    }
+
+    #[test]
+    fn rule_9_2d_members_that_others_see_keep_every_character() {
+        let kept = [
+            r#"{"m":12345678901234567890123,"n":1.10,"o":1E5}"#,
+            r#"{"b":-0,"a":0.1000000000000000055511151231257827}"#,
+            r#"{"m":{"tags":[1.50,"\u00e9"]},"n\"":null}"#,
+        ];
+        for text in kept {
+            assert_eq!(seen(&[Some(text), None]).unwrap(), [Some(text.to_owned()), None]);
+        }
+        let some = seen(&[Some(r#"{"tags":["a"],"m":1.10,"d\u0065vice":2,"n":"x"}"#)]);
+        assert_eq!(some.unwrap(), [Some(r#"{"m":1.10,"n":"x"}"#.to_owned())]);
+        assert_eq!(
+            seen(&[Some(r#"{"tags":["a"]}"#), Some("{}")]).unwrap(),
+            [None::<String>, None]
+        );
+    }
+
+    #[test]
+    fn damaged_members_are_an_error_that_does_not_quote_them() {
+        let error = seen(&[Some(r#"{"m":"secret"#)]).unwrap_err();
+        assert!(!error.to_string().contains("secret"), "{error}");
     }
 }
