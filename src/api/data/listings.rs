@@ -169,7 +169,7 @@ const STORED_COLUMNS: [ListedColumn; 4] = [
 #[utoipa::path(get, path = "/data/v1alpha1/data_available", tag = "listings",
     params(Checked<AvailableQuery>),
     responses((status = 200, description = "One object for each type, keyed by the type",
-        body = Vec<HashMap<String, Stored>>), (status = 403), (status = 422)))]
+        body = Vec<HashMap<String, Stored>>), (status = 403), (status = 422), (status = 429)))]
 pub async fn data_available(
     State(app): State<Shared>,
     reader: Reader,
@@ -179,6 +179,7 @@ pub async fn data_available(
     let AvailableQuery { asked, form } = query;
     let owner = asked.owner.unwrap_or_else(|| reader.person());
     let permit = app.grants.readable_types(&reader, owner, asked.range).await?;
+    let _held_until_all_are_asked = app.queries.enter(reader.person()).await?;
     let available = app.questions.available(&permit, asked.range).await?;
     let mut rows: Vec<StoredRow> = available
         .into_iter()
@@ -201,7 +202,7 @@ pub async fn data_available(
 }
 
 /// What is stored of annotations of which more is shared than of all of their type: their records lie among
-/// those of other annotations. Deleted ones keep their records.
+/// those of other annotations. Deleted ones keep their records. Whoever asks holds a place.
 async fn of_annotations(
     app: &Shared,
     reader: &Reader,
@@ -219,7 +220,6 @@ async fn of_annotations(
     if alone.is_empty() {
         return Ok(Vec::new());
     }
-    let _held_until_all_are_asked = app.queries.enter(reader.person()).await?;
     let mut found = Vec::new();
     // The annotations of one type share a partition, which knows all of its definitions.
     let mut known: HashMap<String, Vec<TypedPartition>> = HashMap::new();

@@ -232,6 +232,12 @@ async fn pressure_is_one_line_of_the_log_a_second_with_a_count() {
         .filter(|status| *status == 503)
         .count();
     assert!(refused > 1, "{refused} were refused");
+    // What is available is a question too.
+    let available = other.get("/data/v1alpha1/data_available");
+    let available = available
+        .with("start_time", ALL_TIME.0)
+        .with("end_time", ALL_TIME.1);
+    assert_eq!(available.await.status, 503);
     let told = |log: &str| log.matches("there was no room for them").count();
     let begun = std::time::Instant::now();
     while told(&server.log()) == 0 {
