@@ -28,6 +28,15 @@ impl<Authority> Questions<Authority> {
         permit: &ListPermit<Authority>,
         range: TimeRange,
     ) -> Result<Vec<Available>, QueryError> {
+        let all = Box::pin(self.all_available(permit, range));
+        self.engine.in_time(all).await
+    }
+
+    async fn all_available(
+        &self,
+        permit: &ListPermit<Authority>,
+        range: TimeRange,
+    ) -> Result<Vec<Available>, QueryError> {
         let is_listed = |data_type: &TypeId| permit.windows_of(data_type).is_some();
         let snapshots = self.snapshots.recorded(permit.owner(), is_listed).await?;
         let edges = if permit.is_own() {

@@ -115,24 +115,30 @@ impl<Authority> Questions<Authority> {
         permit: &ReadPermit<Authority>,
         selected: &[SelectedPartition<'_>],
     ) -> Result<SeenOfRange, QueryError> {
-        let mut seen = SeenOfRange::default();
-        for one in selected {
-            let data_type = &one.partition.id;
-            let elsewhere = !permit.is_own() && for_others::take_place_elsewhere(data_type);
-            if let Some(keys) = self.keys_of(permit, one)? {
-                let seen_of_one = seen_in(&self.engine, keys, elsewhere.then_some(data_type)).await?;
-                seen = seen.and(seen_of_one);
+        let seen = async {
+            let mut seen = SeenOfRange::default();
+            for one in selected {
+                let data_type = &one.partition.id;
+                let elsewhere = !permit.is_own() && for_others::take_place_elsewhere(data_type);
+                if let Some(keys) = self.keys_of(permit, one)? {
+                    let seen_of_one = seen_in(&self.engine, keys, elsewhere.then_some(data_type)).await?;
+                    seen = seen.and(seen_of_one);
+                }
             }
-        }
-        Ok(seen)
+            Ok::<_, QueryError>(seen)
+        };
+        self.engine.in_time(seen).await
     }
 
     pub async fn summed_up(&self, prepared: PreparedSummary) -> Result<Summary, QueryError> {
-        let mut summary = Summary::default();
-        for keys in prepared.keys {
-            summary = summary.and(summarise(&self.engine, keys).await?);
-        }
-        Ok(summary)
+        let summed_up = async {
+            let mut summary = Summary::default();
+            for keys in prepared.keys {
+                summary = summary.and(summarise(&self.engine, keys).await?);
+            }
+            Ok::<_, QueryError>(summary)
+        };
+        self.engine.in_time(summed_up).await
     }
 }
 

@@ -214,6 +214,17 @@ impl Engine {
             .map_err(told_as_full)
     }
 
+    /// `work`, which drives several plans one after the other for one answer: all of them have one deadline.
+    pub(in crate::query) async fn in_time<T, E: From<DataFusionError>>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        match tokio::time::timeout(self.deadline, work).await {
+            Ok(done) => done,
+            Err(_) => deadline_passed().map_err(E::from),
+        }
+    }
+
     /// Polls `stream` on the engine's runtime. It stops when the returned stream is dropped, and ends with
     /// what `late` makes when the deadline passes before its end.
     pub fn drive<S, T>(&self, stream: S, late: fn() -> T) -> impl Stream<Item = T> + Send + use<S, T>
@@ -446,6 +457,41 @@ mod tests {
             .collect()
             .await;
         assert_eq!(told, [true, true]);
+    }
+
+    #[tokio::test]
+    async fn plans_that_are_driven_for_one_answer_have_one_deadline() {
+        let directory = tempfile::tempdir().unwrap();
+        let deadline = Duration::from_secs(1);
+        let settings = EngineSettings {
+            memory: 64 << 20,
+            spill: directory.path().to_owned(),
+            spill_limit: 64 << 20,
+            deadline,
+            total_deadline: deadline,
+        };
+        let engine = Engine::new(&settings, Handle::current()).unwrap();
+        let pause = deadline / 20;
+        let driven = async |plans: usize| {
+            let mut rows = 0;
+            for _ in 0..plans {
+                let paused = futures::stream::once(async move {
+                    tokio::time::sleep(pause).await;
+                    Ok(1)
+                });
+                let plan = engine.drive(paused, deadline_passed);
+                rows += plan
+                    .try_fold(0, |rows, more| async move { Ok(rows + more) })
+                    .await?;
+            }
+            Ok::<usize, DataFusionError>(rows)
+        };
+        assert_eq!(engine.in_time(driven(1)).await.unwrap(), 1);
+        let late = engine.in_time(driven(1_000)).await.unwrap_err();
+        assert!(
+            late.to_string().contains("the deadline of the question passed"),
+            "{late}"
+        );
     }
 
     #[tokio::test]
