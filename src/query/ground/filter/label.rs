@@ -104,7 +104,9 @@ impl TextMatches {
         };
         // Compiled on its own first: an unbalanced bracket would let it out of its anchors.
         compiled(pattern)?;
-        let regex = compiled(&format!("^(?s:{pattern})$"))?;
+        let regex = compiled(&format!("^(?s:{pattern})$"))
+            // Where blanks mean nothing the pattern may end in a comment, which would go on behind it.
+            .or_else(|_| compiled(&format!("^(?s:{pattern}\n)$")))?;
         Ok(Self {
             pattern: WeighedPattern::new(regex),
             signature: Signature::any(1, Volatility::Immutable),
@@ -180,5 +182,40 @@ impl ScalarUDFImpl for TextMatches {
             beside_others(|| self.found(&array))?
         };
         Ok(ColumnarValue::Array(Arc::new(found)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::StringArray;
+
+    use super::*;
+
+    #[test]
+    fn rule_5_7_a_pattern_may_end_in_a_comment() {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![
+            "strong",
+            "strong # tea",
+            "a strong",
+            "strong\n",
+        ]));
+        for pattern in [
+            "strong",
+            "(?x) str ong # tea",
+            "(?x) strong # tea\n",
+            "(?x: strong # tea\n)",
+        ] {
+            let found = TextMatches::new(pattern).unwrap().found(&texts).unwrap();
+            let found: Vec<Option<bool>> = found.iter().collect();
+            assert_eq!(
+                found,
+                [Some(true), Some(false), Some(false), Some(false)],
+                "{pattern}"
+            );
+        }
+        for wrong in ["strong)(?x", "(?x) (strong # )", "strong\\"] {
+            let refused = TextMatches::new(wrong);
+            assert!(matches!(refused, Err(FilterError::Pattern { .. })), "{wrong}");
+        }
     }
 }
