@@ -8,10 +8,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::App;
 use crate::api::problem::{ApiError, invalid};
 use crate::auth::tickets::Tickets;
 use crate::model::ids::PersonId;
+use crate::query::explain::Explain;
 use crate::query::page_of_prepared::NextPage;
 use crate::query::paging::RowPosition;
 
@@ -80,15 +82,16 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// `response` with the cursor of the next page, if there is one. A caller that has the page already has
-    /// its cursor too.
+    /// `response`, which has a page in this `form`, with the cursor of the next page, if there is one. A
+    /// caller that has the page already has its cursor too, and a plan is no page.
     pub async fn with_next_cursor(
         &self,
         app: &App,
+        form: &AnswerForm,
         mut response: Response,
         next: NextPage,
     ) -> Result<Response, ApiError> {
-        if response.status() == StatusCode::NOT_MODIFIED {
+        if response.status() == StatusCode::NOT_MODIFIED || form.explain != Explain::No {
             return Ok(response);
         }
         if let Some(place) = next.find_start(&app.engine).await? {

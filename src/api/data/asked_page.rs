@@ -79,6 +79,8 @@ impl<'a> AskedPage<'a> {
             .asking
             .answer(self.app, slot, prepared, self.form, etag_parts)
             .await?;
-        self.pages.with_next_cursor(self.app, answer, next).await
+        self.pages
+            .with_next_cursor(self.app, self.form, answer, next)
+            .await
     }
 }

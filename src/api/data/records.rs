@@ -174,7 +174,7 @@ async fn records(
     let answer = request
         .answer(app, asked.slot, prepared, &form, &etag_parts)
         .await?;
-    pages.with_next_cursor(app, answer, next).await
+    pages.with_next_cursor(app, &form, answer, next).await
 }
 
 /// Records of any time, unless the caller limits it.

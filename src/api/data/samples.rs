@@ -96,5 +96,5 @@ pub async fn metric_samples(
     let answer = request
         .answer(&app, slot, prepared, &query.form, &etag_parts)
         .await?;
-    pages.with_next_cursor(&app, answer, next).await
+    pages.with_next_cursor(&app, &query.form, answer, next).await
 }

@@ -154,7 +154,7 @@ pub async fn selected_records(
     let answer = request
         .answer(&app, found.slot, prepared, &query.form, &etag_parts)
         .await?;
-    pages.with_next_cursor(&app, answer, next).await
+    pages.with_next_cursor(&app, &query.form, answer, next).await
 }
 
 /// The page of the records that a selector names, where the next one begins, and what of the range shapes the

@@ -311,7 +311,7 @@ impl<'a> SeriesPage<'a> {
             .request
             .answer(self.app, slot, prepared, form, etag_parts)
             .await?;
-        self.pages.with_next_cursor(self.app, answer, next).await
+        self.pages.with_next_cursor(self.app, form, answer, next).await
     }
 }
 

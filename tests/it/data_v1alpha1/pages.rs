@@ -68,6 +68,14 @@ async fn pages_are_together_what_one_answer_is() {
 async fn without_a_limit_there_is_no_cursor_and_behind_the_last_row_there_is_none() {
     let person = measured().await;
     let ask = || person.read("metric", "HeartRate");
+    for explain in ["plan", "analyze"] {
+        let plan = ask()
+            .with("limit", "1")
+            .with("explain", explain)
+            .await
+            .must_be(200);
+        assert_eq!(plan.header(NEXT), None, "{explain}");
+    }
     for call in [ask(), ask().with("limit", "25"), ask().with("limit", "1000")] {
         assert_eq!(call.await.must_be(200).header(NEXT), None);
     }
