@@ -83,7 +83,7 @@ impl Shared {
         let rule = Rule {
             edges: self.edges.clone(),
             whole_within: self.edges.clone(),
-            asked: (narrowed != self.edges.as_slice()).then_some(narrowed),
+            asked_windows: (narrowed != self.edges.as_slice()).then_some(narrowed),
             begins: asked.begins,
             extents: self.extents,
             spread: self.spread,
@@ -142,7 +142,7 @@ pub(in crate::query) fn cut_keys(rows: Plan, data_type: &TypeId, windows: &Windo
     let rule = Rule {
         edges: windows.clone(),
         whole_within: windows.clone(),
-        asked: None,
+        asked_windows: None,
         begins: None,
         extents: Extents::of(data_type),
         spread: false,
@@ -163,7 +163,7 @@ pub(in crate::query) fn cut_again(
     let rule = Rule {
         edges,
         whole_within,
-        asked: None,
+        asked_windows: None,
         begins: None,
         extents: Extents::of(&data_type.id),
         spread: are_spread(data_type),

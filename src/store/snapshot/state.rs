@@ -77,7 +77,8 @@ impl Snapshot {
         }
     }
 
-    /// This state of the partition with only these of its pieces.
+    /// This state of the partition with only these of its pieces. It has `records` at least, since ids may be
+    /// dead in a piece that has no row of theirs.
     #[must_use]
     pub fn only(&self, pieces: Vec<SnapshotPiece>) -> Self {
         let live = |piece: &SnapshotPiece| piece.rows - piece.dead.len() as i64;

@@ -43,7 +43,7 @@ pub(super) struct Rule {
     /// Rows that cannot be cut are dropped unless they lie inside one of these.
     pub(super) whole_within: Windows,
     /// Keeps only parts that share time with one of these; `None` keeps all.
-    pub(super) asked: Option<Vec<TimeRange>>,
+    pub(super) asked_windows: Option<Vec<TimeRange>>,
     /// Keeps only parts that begin in this.
     pub(super) begins: Option<TimeRange>,
     pub(super) extents: Extents,
@@ -272,10 +272,10 @@ impl Rule {
     fn parts_of(&self, extent: Extent, recorded: (i64, i64), add: &mut impl FnMut(Part)) {
         let mut add_asked = |part: Part, (from, to): (i64, i64)| {
             let (from, to) = (Instant::from_micros(from), Instant::from_micros(to));
-            let asked = |asked: &Vec<TimeRange>| asked.iter().any(|range| range.selects(from, to));
+            let asked = |windows: &Vec<TimeRange>| windows.iter().any(|range| range.selects(from, to));
             let start = Instant::from_micros(part.start);
             let begins = |range: TimeRange| range.start() <= start && start < range.end();
-            if self.asked.as_ref().is_none_or(asked) && self.begins.is_none_or(begins) {
+            if self.asked_windows.as_ref().is_none_or(asked) && self.begins.is_none_or(begins) {
                 add(part);
             }
         };
