@@ -15,8 +15,8 @@ use super::export::ExportError;
 use super::exports::Exports;
 use super::format::{
     ACCESS_LOG, AGREEMENTS, Counts, DATA_TYPES, ElementError, FORMAT, FORMAT_VERSION, KeptAccess,
-    KeptDefinition, KeptDocument, KeptLink, KeptPerson, KeptSource, MANIFEST, Manifest, MemberEntry, NOTES,
-    PERSON, PREFERENCES, README, README_TEXT, SOURCES,
+    KeptDefinition, KeptDocument, KeptLink, KeptMembership, KeptPerson, KeptSource, MANIFEST, Manifest,
+    MemberEntry, NOTES, PERSON, PREFERENCES, README, README_TEXT, SOURCES,
 };
 use super::outlet::Outlet;
 use super::zip::{COMMENT, Packing, TooLong, ZipWriter};
@@ -24,6 +24,7 @@ use crate::catalog::documents::{Document, DocumentCursor, DocumentKind};
 use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
+use crate::people::sharing::groups::Membership;
 use crate::store::StoreError;
 
 /// How many documents, or entries of the access log, are read at once.
@@ -244,6 +245,10 @@ impl<'a, 'e> Archive<'a, 'e> {
             }
             for document in page {
                 let links = links.remove(&document.id).unwrap_or_default();
+                let document = match kind {
+                    DocumentKind::Membership => as_the_member_sees(document)?,
+                    _ => document,
+                };
                 let kept = KeptDocument::of(document, links).map_err(unreadable)?;
                 self.element(&mut list, &kept).await?;
             }
@@ -338,6 +343,20 @@ impl DocumentPages {
         self.after = Some((last.created_at, last.id));
         Ok(Some(page))
     }
+}
+
+/// A membership without what the group's owner noted in it about the member, and without when they did.
+fn as_the_member_sees(membership: Document) -> Result<Document, ExportError> {
+    let Membership {
+        group, participant, ..
+    } = Membership::of(&membership)?;
+    let kept = KeptMembership { group, participant };
+    Ok(Document {
+        body: serde_json::to_string(&kept).map_err(unwritable)?,
+        version: 1,
+        updated_at: membership.created_at,
+        ..membership
+    })
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]

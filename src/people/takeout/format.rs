@@ -181,6 +181,13 @@ pub(super) struct KeptLink {
     pub target: Uuid,
 }
 
+/// What a membership says to its member. The notes of the group's owner about them are the owner's alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct KeptMembership {
+    pub group: Uuid,
+    pub participant: Uuid,
+}
+
 /// An entry of the access log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct KeptAccess {

@@ -4,16 +4,19 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::orders::Bench;
-use crate::catalog::documents::{Changed, DocumentKind};
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::people::files::{AnnouncedFile, File, FileSettings, Files, Received, Sent};
 use crate::people::limits::PersonLimits;
 use crate::people::takeout::ExportError;
 use crate::people::takeout::archive::Archive;
 use crate::people::takeout::content;
-use crate::people::takeout::format::{ACCESS_LOG, DATA_TYPES, FILES, SHARES, SOURCES, content_member};
+use crate::people::takeout::format::{
+    ACCESS_LOG, DATA_TYPES, FILES, KeptDocument, MEMBERSHIPS, SHARES, SOURCES, content_member,
+};
 use crate::people::takeout::outlet::{LocalOutlet, Outlet};
 use crate::people::takeout::zip::LOCAL_HEADER;
 use crate::store::StoreError;
@@ -138,4 +141,40 @@ async fn every_list_has_room_for_more_than_four_gigabytes() {
         assert_eq!(head[..4], LOCAL_HEADER.to_le_bytes(), "{name}");
         assert_eq!(head[4..6], WIDE_VERSION.to_le_bytes(), "{name}");
     }
+}
+
+#[tokio::test]
+async fn what_a_groups_owner_noted_about_a_member_is_not_in_the_members_archive() {
+    let bench = Bench::new().await;
+    bench.enrol().await;
+    let (group, participant) = (Uuid::now_v7(), Uuid::now_v7());
+    let joined_at = bench.stores.clock.now();
+    let body = json!({"group": group, "participant": participant, "metadata": {"note": "suspected"}});
+    let membership = Document {
+        kind: DocumentKind::Membership,
+        id: Uuid::now_v7(),
+        person: bench.person,
+        name: Some(group.to_string()),
+        body: body.to_string(),
+        version: 2,
+        created_at: joined_at,
+        updated_at: joined_at.after(Duration::from_mins(1)),
+        deleted_at: None,
+    };
+    let insert = Change::Insert {
+        document: membership,
+        links: Vec::new(),
+        limit: 1,
+    };
+    let changed = bench.stores.catalog.change_documents(vec![insert]).await;
+    assert_eq!(changed.unwrap(), Changed::Done);
+    let path = bench.directory.path().join("archive.zip");
+    bench.exports.save(bench.person, &path, &|_, _| {}).await.unwrap();
+
+    let archive = Archive::open(&path).unwrap();
+    let kept: Result<Vec<KeptDocument>, _> = archive.list(MEMBERSHIPS).unwrap().collect();
+    let kept = kept.unwrap().remove(0);
+    let body: serde_json::Value = serde_json::from_str(kept.body.get()).unwrap();
+    assert_eq!(body, json!({"group": group, "participant": participant}));
+    assert_eq!((kept.version, &kept.updated_at), (1, &kept.created_at));
 }
