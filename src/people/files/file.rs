@@ -185,6 +185,12 @@ impl File {
         full_name(&self.path, &self.name)
     }
 
+    /// The name of its document. Only what is uploaded has one, so one path and name is that of one version.
+    #[must_use]
+    pub fn unique_name(&self) -> Option<String> {
+        (self.state == FileState::Uploaded).then(|| self.full_name())
+    }
+
     /// What shares apply to: which version it is, and since when its bytes exist. `None` before they arrive
     /// and after deletion: such a version is visible only to its owner.
     #[must_use]
@@ -342,7 +348,7 @@ impl File {
             kind: DocumentKind::File,
             id: self.id,
             person: self.person,
-            name: (self.state == FileState::Uploaded).then(|| self.full_name()),
+            name: self.unique_name(),
             body: serde_json::to_string(&body).map_err(|error| self.damaged(&error))?,
             version: self.version + 1,
             created_at: self.created_at,

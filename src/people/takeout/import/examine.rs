@@ -47,6 +47,11 @@ impl Plan {
         let mut document = self.as_written(kind, kept)?;
         document.id = self.renaming.of(document.id);
         document.body = self.renaming.text(&document.body).into_owned();
+        document.name = match kind {
+            // The name keeps others from its place, so it is of the place where the file will be.
+            DocumentKind::File => File::of(&document)?.unique_name(),
+            _ => document.name.map(|name| self.renaming.text(&name).into_owned()),
+        };
         Ok(document)
     }
 
@@ -83,11 +88,11 @@ impl Importer {
             preferences: archive.object(PREFERENCES)?,
             renaming: Renaming::default(),
         };
-        for (kind, name) in NOTES {
-            self.examine_documents(archive, &mut plan, kind, name).await?;
+        let lists: Vec<(DocumentKind, &str)> =
+            NOTES.into_iter().chain([(DocumentKind::File, FILES)]).collect();
+        for (kind, name) in &lists {
+            self.examine_documents(archive, &mut plan, *kind, name).await?;
         }
-        self.examine_documents(archive, &mut plan, DocumentKind::File, FILES)
-            .await?;
         Self::examine_bytes(archive, &plan)?;
         let own = self.examine_definitions(archive, &mut plan).await?;
         self.examine_types(archive, &plan, &own).await?;
@@ -99,6 +104,10 @@ impl Importer {
             parse_instant(&source.added_at).map_err(|error| damaged(SOURCES, &error))?;
             let key = plan.renaming.text(&source.key).into_owned();
             plan.renaming.rename(source.id, Catalog::source_id(person, &key));
+        }
+        // Names have ids in them too, so they are known once everything has its id here.
+        for (kind, name) in &lists {
+            self.examine_names(archive, &plan, *kind, name).await?;
         }
         // Preferences name sources and types by their ids.
         let preferences = std::mem::take(&mut plan.preferences);
@@ -120,39 +129,50 @@ impl Importer {
         name: &str,
     ) -> Result<(), ImportError> {
         let mut ids = BTreeSet::new();
-        let mut names = BTreeSet::new();
         for (number, kept) in (1_usize..).zip(archive.list::<KeptDocument>(name)?) {
             let document = plan.as_written(kind, kept?)?;
             if !ids.insert(document.id) {
                 return Err(ArchiveError::Damaged(format!("{name} has {} twice", document.id)).into());
             }
-            let unfit = |reason| {
+            judge(&document).map_err(|reason| {
                 let place = format!("{} ({})", element(number), document.id);
                 unfit(name, &place, reason)
-            };
-            judge(&document).map_err(unfit)?;
-            // A list of files is not of one moment. Of two that were current while it was written, the one
-            // that was uploaded later will be.
-            if kind != DocumentKind::File
-                && let Some(called) = &document.name
-                && !names.insert(called.clone())
-            {
-                return Err(unfit(format!(
-                    "there is another {} called {called:?}",
-                    kind.as_str()
-                )));
-            }
+            })?;
             self.make_way(plan, &document).await?;
             if kind == DocumentKind::File {
                 self.examine_file(plan, &document).await?;
             }
         }
-        let here: BTreeSet<Uuid> = ids.iter().map(|id| plan.renaming.of(*id)).collect();
+        Ok(())
+    }
+
+    /// Checks that what the archive brings takes no name from another document, here or in the archive.
+    async fn examine_names(
+        &self,
+        archive: &Archive,
+        plan: &Plan,
+        kind: DocumentKind,
+        name: &str,
+    ) -> Result<(), ImportError> {
+        let mut here = BTreeSet::new();
         for kept in archive.list::<KeptDocument>(name)? {
-            let document = plan.document(kind, kept?)?;
+            here.insert(plan.renaming.of(kept?.id));
+        }
+        let mut names = BTreeSet::new();
+        for (number, kept) in (1_usize..).zip(archive.list::<KeptDocument>(name)?) {
+            let kept = kept?;
+            let id = kept.id;
+            let document = plan.document(kind, kept)?;
             let Some(called) = document.name.clone() else {
                 continue;
             };
+            // A list of files is not of one moment. Of two that were current while it was written, the one
+            // that was uploaded later will be.
+            if kind != DocumentKind::File && !names.insert(called.clone()) {
+                let place = format!("{} ({id})", element(number));
+                let reason = format!("there is another {} called {called:?}", kind.as_str());
+                return Err(unfit(name, &place, reason));
+            }
             let now = self.catalog.document(kind, document.id).await?;
             // A document that stays as it is here takes no name.
             let (_, Some(_)) = brought_back(document, now.as_ref(), Vec::new()) else {
@@ -314,4 +334,60 @@ fn taken(id: Uuid) -> ImportError {
 
 fn damaged(what: &str, error: &dyn std::fmt::Display) -> ImportError {
     ArchiveError::Damaged(format!("{what}: {error}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::time::Instant;
+
+    #[test]
+    fn names_have_the_ids_that_what_they_name_gets_here() {
+        let person = PersonId(Uuid::from_u128(1));
+        let (there, here) = (Uuid::from_u128(2), Uuid::from_u128(3));
+        let mut renaming = Renaming::default();
+        renaming.rename(there, here);
+        let plan = Plan {
+            known: KnownPerson {
+                id: person,
+                name: None,
+                preferences: None,
+                created_at: Instant::from_micros(0),
+            },
+            preferences: Map::new(),
+            renaming,
+        };
+        let named = |kind, name: Option<String>, body: &Value| {
+            let document = Document {
+                kind,
+                id: Uuid::from_u128(4),
+                person,
+                name,
+                body: body.to_string(),
+                version: 1,
+                created_at: Instant::from_micros(0),
+                updated_at: Instant::from_micros(0),
+                deleted_at: None,
+            };
+            let kept = KeptDocument::of(document, Vec::new()).unwrap();
+            plan.document(kind, kept).unwrap().name
+        };
+        let tag = named(DocumentKind::Tag, Some(format!("of {there}")), &json!({}));
+        assert_eq!(tag, Some(format!("of {here}")));
+        let file = |state: &str| {
+            json!({"path": format!("/notes/{there}"), "name": "a.txt", "content_type": "text/plain",
+                "size": 1, "state": state, "scan_state": "clean", "uploaded_at": 0, "archived_at": null,
+                "last_scanned": null, "restored_from": null, "source_id": null, "source_name": null,
+                "content": Uuid::from_u128(5), "sha256": "00"})
+        };
+        let place = format!("/notes/{here}/a.txt");
+        // Whatever the archive says: the name follows from the place.
+        for written in [format!("/notes/{there}/a.txt"), "/elsewhere".to_owned()] {
+            let name = named(DocumentKind::File, Some(written.clone()), &file("uploaded"));
+            assert_eq!(name.as_ref(), Some(&place));
+            assert_eq!(named(DocumentKind::File, Some(written), &file("archived")), None);
+        }
+    }
 }
