@@ -14,6 +14,11 @@ use super::verified_rows::VerifiedRow;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
+/// The most bytes of the bodies of a page, unless its first entry alone has more.
+const PAGE_BYTES: usize = 4 << 20;
+/// How many entries are read at once. Each may name thousands of people.
+const STEP: usize = 32;
+
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
@@ -28,6 +33,14 @@ pub struct LogEntry {
     pub body: String,
     pub rows: Option<i64>,
     pub outcome: String,
+}
+
+/// Entries, newest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogPage {
+    pub entries: Vec<LogEntry>,
+    /// Whether no entry is older than these.
+    pub is_last: bool,
 }
 
 impl Catalog {
@@ -57,17 +70,48 @@ impl Catalog {
         session.commit().await
     }
 
-    /// The newest `limit` entries about `person` that are older than `before`.
+    /// The newest entries about `person` that are older than `before`: at most `limit`, and fewer where they
+    /// are long.
     pub async fn accesses(
         &self,
         person: PersonId,
         before: Option<Uuid>,
         limit: usize,
+    ) -> Result<LogPage, CatalogError> {
+        let mut entries: Vec<LogEntry> = Vec::new();
+        let (mut before, mut bytes) = (before.unwrap_or(Uuid::max()), 0);
+        loop {
+            // One more than there is room for tells whether the page is the last one.
+            let most = STEP.min((limit - entries.len()).saturating_add(1));
+            let found = self.older_accesses(person, before, most).await?;
+            let is_last = found.len() < most;
+            for entry in found {
+                bytes += entry.body.len();
+                if entries.len() == limit || (bytes > PAGE_BYTES && !entries.is_empty()) {
+                    return Ok(LogPage {
+                        entries,
+                        is_last: false,
+                    });
+                }
+                before = entry.id;
+                entries.push(entry);
+            }
+            if is_last {
+                return Ok(LogPage { entries, is_last });
+            }
+        }
+    }
+
+    async fn older_accesses(
+        &self,
+        person: PersonId,
+        before: Uuid,
+        most: usize,
     ) -> Result<Vec<LogEntry>, CatalogError> {
         let values = vec![
             id(person.0),
-            id(before.unwrap_or(Uuid::max())),
-            Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)),
+            id(before),
+            Value::Int(i64::try_from(most).unwrap_or(i64::MAX)),
         ];
         let rest = "WHERE person = $1 AND entry < $2 ORDER BY entry DESC LIMIT $3";
         let rows = self.database.select(&ACCESS_LOG, rest, values).await?;

@@ -52,7 +52,7 @@ pub struct AccessEntry {
     /// Who did it. If they read as the owner of a group, `detail` has its `group_id`.
     pub actor_svc_userid: Uuid,
     /// What was read: endpoint, grants, types and files, the ranges asked for and used. Or which share was
-    /// changed, and its new content.
+    /// changed, and its new content: its receivers only if these changed.
     #[schema(value_type = Object)]
     pub detail: Value,
     /// Rows of the answer, if it has rows.
@@ -93,17 +93,18 @@ pub async fn access_log(
     Checked(query): Checked<LogQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    // One more tells whether there is a next page.
-    let mut found = app
+    let found = app
         .sharing
         .log()
-        .entries(reader.person(), query.before, query.limit + 1)
+        .entries(reader.person(), query.before, query.limit)
         .await?;
-    let is_last = found.len() <= query.limit;
-    found.truncate(query.limit);
-    let next = found.last().filter(|_| !is_last).map(|entry| entry.id);
-    let mut entries = Vec::with_capacity(found.len());
-    for entry in found {
+    let next = found
+        .entries
+        .last()
+        .filter(|_| !found.is_last)
+        .map(|entry| entry.id);
+    let mut entries = Vec::with_capacity(found.entries.len());
+    for entry in found.entries {
         entries.push(AccessEntry {
             id: entry.id,
             at: entry.at.to_rfc3339(),

@@ -161,7 +161,7 @@ async fn no_text_of_others_names_who_was_erased_however_it_was_written() {
             let definition = catalog.definitions_of(other).await.unwrap().remove(0);
             let group = catalog.documents_of(other, DocumentKind::Group).await.unwrap();
             let tags = catalog.documents_of(other, DocumentKind::Tag).await.unwrap();
-            let entry = catalog.accesses(other, None, 5).await.unwrap().remove(0);
+            let entry = catalog.accesses(other, None, 5).await.unwrap().entries.remove(0);
             assert_eq!(source.key, "watch");
             assert_eq!((definition.version, group[0].version, tags[0].version), (2, 2, 2));
             assert!(group[0].body.contains(&Uuid::nil().to_string()), "{written}");

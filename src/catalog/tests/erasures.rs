@@ -165,7 +165,7 @@ async fn somebody_who_is_erased_is_not_found_and_not_made_until_it_is_over() {
             assert_eq!(left.len(), usize::from(kind == DocumentKind::Share));
         }
         assert_eq!(
-            catalog.accesses(other, None, 5).await.unwrap()[0].actor.0,
+            catalog.accesses(other, None, 5).await.unwrap().entries[0].actor.0,
             Uuid::nil()
         );
         refused(catalog.ensure_person(one, None).await.map(drop));
@@ -180,7 +180,8 @@ async fn somebody_who_is_erased_is_not_found_and_not_made_until_it_is_over() {
             outcome: "answered".to_owned(),
         });
         catalog.log_access(late.into()).await.unwrap();
-        assert_eq!(catalog.accesses(other, None, 5).await.unwrap().len(), 2);
+        let log = catalog.accesses(other, None, 5).await.unwrap();
+        assert_eq!(log.entries.len(), 2);
 
         let over = ended(&begun);
         assert!(catalog.note_erasure(&over).await.unwrap());

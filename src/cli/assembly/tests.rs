@@ -583,7 +583,8 @@ async fn an_answer_that_breaks_off_before_its_last_bytes_is_not_logged_as_answer
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     assert!(axum::body::to_bytes(response.into_body(), 1 << 20).await.is_err());
     for _ in 0..500 {
-        let entries = service.app.sharing.log().entries(OTHER, None, 2).await.unwrap();
+        let page = service.app.sharing.log().entries(OTHER, None, 2).await.unwrap();
+        let entries = page.entries;
         assert_eq!(entries.len(), 1, "{entries:?}");
         if entries[0].outcome != BEGUN {
             assert_eq!(entries[0].outcome, "revoked");

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use uuid::Uuid;
 
-use crate::catalog::access_log::LogEntry;
+use crate::catalog::access_log::{LogEntry, LogPage};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId};
@@ -126,13 +126,14 @@ impl AccessLog {
         }
     }
 
-    /// The newest `limit` entries about `person` that are older than `before`.
+    /// The newest entries about `person` that are older than `before`: at most `limit`, and fewer where they
+    /// are long.
     pub async fn entries(
         &self,
         person: PersonId,
         before: Option<Uuid>,
         limit: usize,
-    ) -> Result<Vec<LogEntry>, CatalogError> {
+    ) -> Result<LogPage, CatalogError> {
         self.catalog.accesses(person, before, limit).await
     }
 }

@@ -57,6 +57,14 @@ pub struct ShareChange {
     pub groups: Option<Vec<Uuid>>,
 }
 
+/// Whether an entry of the log names the receivers of a share. There may be thousands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Receivers {
+    Told,
+    /// An earlier entry names them.
+    AsBefore,
+}
+
 impl Share {
     /// The id by which the receiver knows it.
     #[must_use]
@@ -138,13 +146,26 @@ impl Sharing {
             version: 1,
         };
         let share = self.amended(types, &empty, change, faults).await?;
+        self.refuse_beyond_limit(owner).await?;
         let insert = Change::Insert {
             document: share.document()?,
             links: share.links(),
             limit: self.limits.shares,
         };
-        self.logged(&share, owner, ShareEvent::Created, insert).await?;
+        let entry = (owner, ShareEvent::Created, Receivers::Told);
+        self.logged(&share, entry, insert).await?;
         Ok(share)
+    }
+
+    /// Refuses one more share before it is logged, or refused ones would fill the log. Of several at once the
+    /// change itself refuses those beyond the limit.
+    async fn refuse_beyond_limit(&self, owner: PersonId) -> Result<(), SharingError> {
+        let limit = self.limits.shares;
+        let counts = self.catalog.document_counts(owner).await?;
+        let is_reached = counts
+            .iter()
+            .any(|(kind, count)| *kind == DocumentKind::Share && *count >= limit);
+        if is_reached { Err(too_many(limit)) } else { Ok(()) }
     }
 
     /// The shares of `owner`, oldest first.
@@ -201,7 +222,8 @@ impl Sharing {
                 person: owner,
                 expected: share.version,
             };
-            match self.logged(&share, owner, ShareEvent::Removed, remove).await {
+            let entry = (owner, ShareEvent::Removed, Receivers::Told);
+            match self.logged(&share, entry, remove).await {
                 Err(SharingError::Overtaken) => {}
                 outcome => return outcome,
             }
@@ -243,24 +265,30 @@ impl Sharing {
             expected: before.version,
             links: (!same).then(|| after.links()),
         };
-        self.logged(after, actor, event, update).await
+        let receivers = if same {
+            Receivers::AsBefore
+        } else {
+            Receivers::Told
+        };
+        self.logged(after, (actor, event, receivers), update).await
     }
 
-    /// Makes a change that is logged beforehand, and then logs the outcome.
+    /// Makes a change that is logged beforehand as what somebody does, and then logs the outcome.
     async fn logged(
         &self,
         share: &Share,
-        actor: PersonId,
-        event: ShareEvent,
+        (actor, event, receivers): (PersonId, ShareEvent, Receivers),
         change: Change,
     ) -> Result<(), SharingError> {
-        let about = json!({
+        let mut about = json!({
             "event": event.as_str(),
             "datashare_id": share.id,
             "terms": share.terms,
-            "allowed_svc_userids": share.people,
-            "allowed_group_ids": share.groups,
         });
+        if receivers == Receivers::Told {
+            about["allowed_svc_userids"] = json!(share.people);
+            about["allowed_group_ids"] = json!(share.groups);
+        }
         // A person who shares before anything else of theirs is stored is not known yet.
         self.catalog.ensure_person(share.owner, None).await?;
         let entry = self.log.begin(share.owner, actor, about.to_string()).await?;
@@ -276,10 +304,7 @@ impl Sharing {
         );
         match outcome? {
             Changed::Done => Ok(()),
-            Changed::LimitReached { limit, .. } => Err(SharingError::TooMany {
-                what: "data shares",
-                limit,
-            }),
+            Changed::LimitReached { limit, .. } => Err(too_many(limit)),
             Changed::Overtaken | Changed::NameTaken { .. } => Err(SharingError::Overtaken),
         }
     }
@@ -430,6 +455,13 @@ async fn spelt(
     let mut seen = BTreeSet::new();
     spelt.retain(|text| seen.insert(text.clone()));
     Ok(spelt)
+}
+
+const fn too_many(limit: u64) -> SharingError {
+    SharingError::TooMany {
+        what: "data shares",
+        limit,
+    }
 }
 
 fn unknown_type(loc: [LocPart; 3], text: &str) -> Fault {

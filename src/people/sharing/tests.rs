@@ -10,7 +10,9 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::groups::{Group, GroupChange};
+use super::shares::ShareChange;
 use super::{Sharing, SharingError};
+use crate::catalog::access_log::LogEntry;
 use crate::catalog::documents::DocumentKind;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::{Clock, SystemClock};
@@ -19,6 +21,7 @@ use crate::model::registry::Registry;
 use crate::people::condition::{Condition, Look, Outdated};
 use crate::people::limits::PersonLimits;
 use crate::people::sharing::access_log::AccessLog;
+use crate::people::types::Types;
 
 type Interruption = Box<dyn FnOnce() + Send>;
 
@@ -72,6 +75,12 @@ impl Bench {
         let registry = Registry::builtin().unwrap();
         let made = self.sharing.create_group(&registry, owner, group).await;
         made.unwrap().id
+    }
+
+    fn types(&self) -> Types {
+        let registry = Arc::new(Registry::builtin().unwrap());
+        let (clock, ids) = (Arc::clone(&self.sharing.clock), Arc::clone(&self.sharing.ids));
+        Types::new(registry, self.catalog.clone(), clock, ids, 10)
     }
 
     async fn members(&self, group: Uuid, count: usize) -> Vec<PersonId> {
@@ -229,4 +238,67 @@ async fn of_many_who_remove_a_group_one_does_and_the_others_find_none() {
         .filter(|outcome| matches!(outcome, Err(SharingError::Unknown("group"))))
         .count();
     assert_eq!((done, nothing), (1, 7), "{outcomes:?}");
+}
+
+#[tokio::test]
+async fn a_page_of_the_log_ends_where_its_entries_are_long() {
+    let bench = Bench::new().await;
+    let owner = person();
+    bench.catalog.ensure_person(owner, None).await.unwrap();
+    let body = format!("{{\"text\":\"{}\"}}", "x".repeat(3 << 20));
+    let mut entries: Vec<LogEntry> = (0..3)
+        .map(|number| LogEntry {
+            person: owner,
+            id: Uuid::from_u128(number),
+            at: SystemClock.now(),
+            actor: owner,
+            body: body.clone(),
+            rows: None,
+            outcome: "done".to_owned(),
+        })
+        .collect();
+    bench.catalog.log_access(entries.clone()).await.unwrap();
+    entries.reverse();
+    let mut before = None;
+    for (place, entry) in entries.into_iter().enumerate() {
+        let page = bench.sharing.log().entries(owner, before, 10).await.unwrap();
+        before = Some(entry.id);
+        assert_eq!(page.is_last, place == 2);
+        assert!(page.entries == [entry], "page {place}");
+    }
+}
+
+#[tokio::test]
+async fn a_share_beyond_the_limit_is_refused_before_it_is_logged() {
+    let bench = Bench::new().await;
+    let owner = person();
+    let limits = PersonLimits {
+        shares: 1,
+        ..PersonLimits::GENEROUS
+    };
+    let (clock, ids) = (Arc::clone(&bench.sharing.clock), Arc::clone(&bench.sharing.ids));
+    let sharing = Sharing::new(
+        bench.catalog.clone(),
+        clock,
+        ids,
+        bench.sharing.log.clone(),
+        limits,
+    );
+    let types = bench.types();
+    let create = || {
+        let change = ShareChange {
+            name: Some("a share".to_owned()),
+            people: Some(vec![person()]),
+            ..ShareChange::default()
+        };
+        sharing.create_share(&types, owner, None, change)
+    };
+    create().await.unwrap();
+    let refused = create().await;
+    assert!(
+        matches!(refused, Err(SharingError::TooMany { limit: 1, .. })),
+        "{refused:?}"
+    );
+    let log = sharing.log().entries(owner, None, 10).await.unwrap();
+    assert_eq!(log.entries.len(), 1);
 }

@@ -213,9 +213,8 @@ impl<'a, 'e> Archive<'a, 'e> {
         loop {
             let catalog = &self.exports.stores.catalog;
             let page = catalog.accesses(self.person, before, PAGE).await?;
-            let Some(oldest) = page.last() else { break };
-            before = Some(oldest.id);
-            for entry in page {
+            before = page.entries.last().map(|oldest| oldest.id);
+            for entry in page.entries {
                 let kept = KeptAccess {
                     id: entry.id,
                     at: entry.at.to_rfc3339(),
@@ -225,6 +224,9 @@ impl<'a, 'e> Archive<'a, 'e> {
                     body: RawValue::from_string(entry.body).map_err(unwritable)?,
                 };
                 self.element(&mut list, &kept).await?;
+            }
+            if page.is_last {
+                break;
             }
         }
         self.counts.accesses = self.end_list(list).await?;

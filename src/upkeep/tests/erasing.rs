@@ -204,7 +204,7 @@ async fn nothing_of_an_erased_person_stays_and_others_keep_what_is_theirs() {
     );
     let groups = catalog.documents_of(friend, DocumentKind::Group).await.unwrap();
     assert_eq!(groups[0].body, format!("{{\"invited\":[\"{friend}\"]}}"));
-    let log = catalog.accesses(friend, None, 10).await.unwrap();
+    let log = catalog.accesses(friend, None, 10).await.unwrap().entries;
     assert_eq!((log.len(), log[0].actor), (1, PersonId(Uuid::nil())));
     assert_eq!(numbers(bench.stores.objects(), friend).await.unwrap().len(), 1);
     assert_eq!(catalog.people_ids().await.unwrap(), [friend]);

@@ -145,6 +145,15 @@ async fn every_change_of_a_share_is_kept_and_who_made_it() {
         ]
     );
     assert!(log.iter().all(|entry| entry["outcome"] == "done"), "{log:?}");
+    // Who received it is told again only where that changed.
+    let receivers: Vec<&Value> = log
+        .iter()
+        .map(|entry| &entry["detail"]["allowed_svc_userids"])
+        .collect();
+    assert_eq!(
+        receivers,
+        [&json!([]), &json!([]), &Value::Null, &json!([reader.id])]
+    );
 }
 
 #[tokio::test]
