@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::api::app::Shared;
 use crate::api::extract::{Checked, Owner, Path};
-use crate::api::listed::{ListingForm, ListingQuery, listed_as, one_as};
+use crate::api::listed::{ListingForm, ListingQuery, aside, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
@@ -106,16 +106,19 @@ const COLUMNS: [ListedColumn; 11] = [
 /// What the caller can read: first their own data, then what others share with them or with their groups.
 #[utoipa::path(get, path = "/user/v1/dataset",
     operation_id = "list_datasets", tag = "sharing", params(Checked<ListingQuery>),
-    responses((status = 200, description = "Datasets", body = Vec<Dataset>)))]
+    responses((status = 200, description = "Datasets", body = Vec<Dataset>), (status = 429)))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let received = app.sharing.received(reader.person()).await?;
-    let rows = std::iter::once(Dataset::own()).chain(received.into_iter().map(Dataset::of));
-    listed_as(&app, &headers, query.form, &COLUMNS, &rows.collect::<Vec<_>>()).await
+    aside(Shared::clone(&app), reader.person(), async move {
+        let received = app.sharing.received(reader.person()).await?;
+        let rows = std::iter::once(Dataset::own()).chain(received.into_iter().map(Dataset::of));
+        listed_as(&app, &headers, query.form, &COLUMNS, &rows.collect::<Vec<_>>()).await
+    })
+    .await
 }
 
 /// Gives up what was shared with the caller, or takes back from a group a share of the caller's own.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::api::app::Shared;
 use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingQuery, document_as, listed_as};
+use crate::api::listed::{ListingQuery, aside, document_as, listed_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
@@ -44,16 +44,19 @@ pub async fn create(
 /// The caller's data shares, oldest first.
 #[utoipa::path(get, path = "/user/v1/datashare",
     operation_id = "list_datashares", tag = "sharing", params(Checked<ListingQuery>),
-    responses((status = 200, description = "Shares", body = Vec<Datashare>)))]
+    responses((status = 200, description = "Shares", body = Vec<Datashare>), (status = 429)))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let shares = app.sharing.shares_of(reader.person()).await?;
-    let shares: Vec<Datashare> = shares.iter().map(Datashare::of).collect();
-    listed_as(&app, &headers, query.form, &COLUMNS, &shares).await
+    aside(Shared::clone(&app), reader.person(), async move {
+        let shares = app.sharing.shares_of(reader.person()).await?;
+        let shares: Vec<Datashare> = shares.iter().map(Datashare::of).collect();
+        listed_as(&app, &headers, query.form, &COLUMNS, &shares).await
+    })
+    .await
 }
 
 /// One of the caller's data shares.

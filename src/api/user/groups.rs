@@ -14,7 +14,7 @@ use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingForm, ListingQuery, document_as, listed_as};
+use crate::api::listed::{ListingForm, ListingQuery, aside, document_as, listed_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
@@ -69,16 +69,20 @@ impl FromParams for GroupsQuery {
 /// those that invite them.
 #[utoipa::path(get, path = "/user/v1/group", operation_id = "list_groups", tag = "groups",
     params(Checked<GroupsQuery>),
-    responses((status = 200, description = "Groups", body = Vec<GroupEntry>), (status = 422)))]
+    responses((status = 200, description = "Groups", body = Vec<GroupEntry>), (status = 422),
+        (status = 429)))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<GroupsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let groups = app.sharing.groups_for(reader.person(), query.subscribed).await?;
-    let entries = groups.into_iter().map(|group| GroupEntry::of(group, &reader));
-    listed_as(&app, &headers, query.form, &COLUMNS, &entries.collect::<Vec<_>>()).await
+    aside(Shared::clone(&app), reader.person(), async move {
+        let groups = app.sharing.groups_for(reader.person(), query.subscribed).await?;
+        let entries = groups.into_iter().map(|group| GroupEntry::of(group, &reader));
+        listed_as(&app, &headers, query.form, &COLUMNS, &entries.collect::<Vec<_>>()).await
+    })
+    .await
 }
 
 /// One group that the caller may see.

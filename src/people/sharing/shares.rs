@@ -1,6 +1,6 @@
 //! Shares: created, read, changed and revoked by the owner of the data.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::json;
 use uuid::Uuid;
@@ -381,20 +381,23 @@ impl Sharing {
 
     async fn with_grantees(&self, documents: Vec<Document>) -> Result<Vec<Share>, SharingError> {
         let ids: Vec<Uuid> = documents.iter().map(|document| document.id).collect();
-        let links = self.catalog.links_of(&ids).await?;
+        let mut receivers: HashMap<Uuid, (Vec<PersonId>, Vec<Uuid>)> = HashMap::new();
+        for link in self.catalog.links_of(&ids).await? {
+            let (people, groups) = receivers.entry(link.document).or_default();
+            match link.kind.as_str() {
+                SHARED_WITH_PERSON => people.push(PersonId(link.target)),
+                SHARED_WITH_GROUP => groups.push(link.target),
+                _ => {}
+            }
+        }
         let mut shares = Vec::with_capacity(documents.len());
         for document in documents {
-            let targets = |kind: &str| -> Vec<Uuid> {
-                let here = links
-                    .iter()
-                    .filter(|link| link.document == document.id && link.kind == kind);
-                here.map(|link| link.target).collect()
-            };
+            let (people, groups) = receivers.remove(&document.id).unwrap_or_default();
             shares.push(Share {
                 id: document.id,
                 owner: document.person,
-                people: targets(SHARED_WITH_PERSON).into_iter().map(PersonId).collect(),
-                groups: targets(SHARED_WITH_GROUP),
+                people,
+                groups,
                 terms: Terms::of(&document)?,
                 created_at: document.created_at,
                 updated_at: document.updated_at,

@@ -302,3 +302,25 @@ async fn a_share_beyond_the_limit_is_refused_before_it_is_logged() {
     let log = sharing.log().entries(owner, None, 10).await.unwrap();
     assert_eq!(log.entries.len(), 1);
 }
+
+#[tokio::test]
+async fn each_share_of_a_list_has_its_own_receivers() {
+    let bench = Bench::new().await;
+    let owner = person();
+    let groups = vec![bench.group(owner).await];
+    let mut made = Vec::new();
+    for (count, groups) in [(2, groups), (0, vec![bench.group(owner).await]), (1, Vec::new())] {
+        let change = ShareChange {
+            name: Some("a share".to_owned()),
+            people: Some((0..count).map(|_| person()).collect()),
+            groups: Some(groups),
+            ..ShareChange::default()
+        };
+        let share = bench
+            .sharing
+            .create_share(&bench.types(), owner, None, change)
+            .await;
+        made.push(share.unwrap());
+    }
+    assert_eq!(bench.sharing.shares_of(owner).await.unwrap(), made);
+}
