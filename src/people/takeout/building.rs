@@ -99,6 +99,11 @@ impl Building {
             return Ok(());
         };
         let (id, attempts) = (export.id, export.attempts + 1);
+        if attempts > MOST_ATTEMPTS {
+            // None of them came to its end: each was cut off, because it took too long or the process ended.
+            tracing::error!(export = %id, "an archive was begun {MOST_ATTEMPTS} times and never ended");
+            return failed(StoredOutlet::give_up(&self.exports, export, GIVEN_UP_REASON).await);
+        }
         let Some(mut outlet) = StoredOutlet::begin(&self.exports, export)
             .await
             .map_err(in_store)?
@@ -132,10 +137,15 @@ impl Building {
             outlet.abandon().await;
             return Ok(());
         };
-        match outlet.fail(reason).await {
-            Ok(()) | Err(ExportError::Overtaken) => Ok(()),
-            Err(error) => Err(in_store(error)),
-        }
+        failed(outlet.fail(reason).await)
+    }
+}
+
+/// What comes of marking an export as failed; one that was deleted or begun elsewhere needs no mark.
+fn failed(marked: Result<(), ExportError>) -> Result<(), StoreError> {
+    match marked {
+        Ok(()) | Err(ExportError::Overtaken) => Ok(()),
+        Err(error) => Err(in_store(error)),
     }
 }
 

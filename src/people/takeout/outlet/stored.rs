@@ -28,18 +28,32 @@ pub(in crate::people::takeout) struct StoredOutlet<'e> {
 }
 
 impl<'e> StoredOutlet<'e> {
+    /// The outlet of an export as it is stored.
+    fn of(exports: &'e Exports, export: Export) -> Self {
+        Self {
+            exports,
+            export,
+            stored_at: Moment::now(),
+            open: OpenPart::after(Sha256::new()),
+        }
+    }
+
+    /// Marks an export as failed that will not be begun again, and removes what earlier attempts left.
+    pub(in crate::people::takeout) async fn give_up(
+        exports: &'e Exports,
+        export: Export,
+        reason: &str,
+    ) -> Result<(), ExportError> {
+        Self::of(exports, export).fail(reason).await
+    }
+
     /// Begins an export anew, after removing what an earlier attempt left. `None` if it is done, gone, or
     /// taken by another node.
     pub(in crate::people::takeout) async fn begin(
         exports: &'e Exports,
         export: Export,
     ) -> Result<Option<Self>, ExportError> {
-        let mut outlet = Self {
-            exports,
-            export: export.clone(),
-            stored_at: Moment::now(),
-            open: OpenPart::after(Sha256::new()),
-        };
+        let mut outlet = Self::of(exports, export.clone());
         match outlet.put(export.begun(), &[]).await {
             Ok(()) => {}
             Err(ExportError::Overtaken) => return Ok(None),

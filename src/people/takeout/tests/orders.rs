@@ -364,6 +364,26 @@ async fn what_is_given_up_says_so_and_keeps_nothing() {
 }
 
 #[tokio::test]
+async fn what_is_begun_again_and_again_and_never_ends_is_given_up() {
+    let bench = Bench::new().await;
+    bench.enrol().await;
+    let order = bench.exports.create(bench.person).await.unwrap();
+    let current = || bench.exports.get(bench.person, order.id);
+    for _ in 0..10 {
+        // It dies each time.
+        bench.begin(current().await.unwrap()).await;
+    }
+    bench.leave(order.id).await;
+    assert_eq!(current().await.unwrap().state, ExportState::Running);
+    bench.pass(Duration::from_secs(101));
+    bench.round().await;
+    let export = current().await.unwrap();
+    assert_eq!(export.state, ExportState::Failed);
+    assert!(export.reason.is_some());
+    assert!(bench.objects().await.is_empty());
+}
+
+#[tokio::test]
 async fn objects_of_exports_that_nothing_names_are_collected_and_no_others() {
     let bench = Bench::new().await;
     bench.enrol().await;
