@@ -113,15 +113,23 @@ impl Building {
         let begun = Moment::now();
         let person = outlet.export().person;
         let written = write_archive(&self.exports, person, Outlet::Stored(&mut outlet));
+        let overtaken = || {
+            tracing::info!(export = %id, "an export was deleted or begun elsewhere while it was made");
+        };
         let error = match Box::pin(written).await {
             Ok(()) => {
-                let bytes = outlet.finish().await.map_err(in_store)?.bytes();
-                let seconds = begun.elapsed().as_secs();
-                tracing::info!(export = %id, bytes, seconds, "an archive is ready");
+                match outlet.finish().await {
+                    Ok(ready) => {
+                        let (bytes, seconds) = (ready.bytes(), begun.elapsed().as_secs());
+                        tracing::info!(export = %id, bytes, seconds, "an archive is ready");
+                    }
+                    Err(ExportError::Overtaken) => overtaken(),
+                    Err(error) => return Err(in_store(error)),
+                }
                 return Ok(());
             }
             Err(ExportError::Overtaken) => {
-                tracing::info!(export = %id, "an export was deleted or begun elsewhere while it was made");
+                overtaken();
                 outlet.abandon().await;
                 return Ok(());
             }
