@@ -11,8 +11,10 @@ use crate::catalog::granting::{SHARED_WITH_GROUP, SHARED_WITH_PERSON};
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart, MOST_FAULTS, first_of};
 use crate::model::ids::PersonId;
+use crate::model::stored_json;
 use crate::model::text::composed;
 use crate::model::time::Instant;
+use crate::people::annotations::AnnotationRoot;
 use crate::people::condition::Condition;
 use crate::people::file_names::folder;
 use crate::people::types::{ResolvedType, Types, TypesError};
@@ -366,7 +368,7 @@ impl Sharing {
         Ok(share)
     }
 
-    /// Whether the annotation that a type names, if any, is one of the owner's.
+    /// Whether the annotation that a type names, if any, is one of the owner's whose records have that type.
     async fn names_what_is_there(
         &self,
         owner: PersonId,
@@ -376,7 +378,14 @@ impl Sharing {
             return Ok(true);
         };
         let found = self.catalog.document(DocumentKind::Annotation, id).await?;
-        Ok(found.is_some_and(|annotation| annotation.person == owner))
+        let Some(annotation) = found.filter(|annotation| annotation.person == owner) else {
+            return Ok(false);
+        };
+        let root: AnnotationRoot =
+            stored_json::read(&annotation.body).map_err(|error| CatalogError::Corrupt {
+                what: format!("annotation {id} cannot be read: {error}"),
+            })?;
+        Ok(root.annotation_type().base() == resolved.data_type.id.as_str())
     }
 
     async fn with_grantees(&self, documents: Vec<Document>) -> Result<Vec<Share>, SharingError> {

@@ -137,9 +137,21 @@ async fn what_a_share_cannot_be_is_refused_with_its_place_and_changes_nothing() 
     let (owner, reader) = (person(), person());
     let own = owner.define("Event", &json!({"name": "Tea"})).await;
     let foreign = reader.define("Event", &json!({"name": "Coffee"})).await;
+    let nap = json!({"annotation_type": "moment", "name": "Nap", "description": "", "tags": []});
+    let nap = owner
+        .post("/user/v1alpha1/annotation", &nap)
+        .await
+        .must_be(201)
+        .json()["id"]
+        .clone();
+    let nap = nap.as_str().unwrap();
+    let (moments, numbers) = (
+        format!("MomentAnnotation/{nap}"),
+        format!("NumericAnnotation/{nap}"),
+    );
     let good = json!({
         "datashare_name": "Good",
-        "svc_data_types": ["HeartRate", own, "MomentAnnotation", "file:/", "filehistory:/a"],
+        "svc_data_types": ["HeartRate", own, "MomentAnnotation", moments, "file:/", "filehistory:/a"],
         "permissions": [{"allowed_svc_userid": reader.id}],
     });
     let made = share(&owner, &good).await;
@@ -161,6 +173,7 @@ async fn what_a_share_cannot_be_is_refused_with_its_place_and_changes_nothing() 
             "body.svc_data_types.1",
         ),
         (json!({"svc_data_types": [foreign]}), "body.svc_data_types.0"),
+        (json!({"svc_data_types": [numbers]}), "body.svc_data_types.0"),
         (
             json!({"svc_data_types": ["file:notes.md"]}),
             "body.svc_data_types.0",
