@@ -17,12 +17,24 @@ const LONGEST_TYPE: usize = 255;
 /// # Errors
 /// If it is not a valid path, with the reason.
 pub fn folder(text: &str) -> Result<String, String> {
+    path(text, LONGEST_PATH)
+}
+
+/// The folder `text` as it is stored, or a file's path and name joined, which may be longer.
+///
+/// # Errors
+/// If it is not a valid path, with the reason.
+pub fn place(text: &str) -> Result<String, String> {
+    path(text, LONGEST_PATH + 1 + LONGEST_NAME)
+}
+
+fn path(text: &str, longest: usize) -> Result<String, String> {
     let path: String = text.nfc().collect();
     let Some(inside) = path.strip_prefix('/') else {
         return Err("path must start with a slash".to_owned());
     };
-    if path.len() > LONGEST_PATH {
-        return Err(format!("a path may be {LONGEST_PATH} bytes long"));
+    if path.len() > longest {
+        return Err(format!("a path may be at most {longest} bytes long"));
     }
     if inside.is_empty() {
         return Ok(path);
@@ -122,6 +134,16 @@ mod tests {
         folder(&"/x".repeat(512)).unwrap();
         name(&"é".repeat(128)).unwrap_err();
         name(&"é".repeat(127)).unwrap();
+    }
+
+    #[test]
+    fn a_file_in_the_deepest_folder_has_a_place() {
+        let (path, longest) = ("/x".repeat(512), "x".repeat(255));
+        let whole = full_name(&folder(&path).unwrap(), &name(&longest).unwrap());
+        assert_eq!(place(&whole).unwrap(), whole);
+        let reason = place(&"/x".repeat(641)).unwrap_err();
+        assert_eq!(reason, "a path may be at most 1280 bytes long");
+        place("/a/../b").unwrap_err();
     }
 
     #[test]

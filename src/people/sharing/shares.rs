@@ -16,7 +16,7 @@ use crate::model::text::composed;
 use crate::model::time::Instant;
 use crate::people::annotations::AnnotationRoot;
 use crate::people::condition::Condition;
-use crate::people::file_names::folder;
+use crate::people::file_names::place;
 use crate::people::types::{ResolvedType, Types, TypesError};
 
 use super::access_log::ShareEvent;
@@ -440,7 +440,7 @@ async fn spelt(
             .strip_prefix(LIVE_FILES)
             .or_else(|| text.strip_prefix(EVERY_VERSION));
         if let Some(path) = path {
-            match folder(path) {
+            match place(path) {
                 Ok(_) => faults.extend(fault_of(&loc, path, LONGEST_LINE)),
                 Err(reason) => {
                     faults.push(Fault::new(loc, "value_error", reason).with_value(text.as_str()));
