@@ -20,8 +20,8 @@ use uuid::Uuid;
 pub use frame::{Described, Frame, FrameError};
 
 use super::limits::LimitReached;
-use crate::catalog::Catalog;
 use crate::catalog::documents::{Changed, DocumentKind};
+use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::{IdSource, PersonId};
@@ -233,15 +233,25 @@ impl FrameWriter {
             .frames
             .catalog
             .change_documents_naming(vec![insert], &paths)
-            .await?;
+            .await;
         match changed {
-            Changed::Done => Ok(frame),
-            Changed::LimitReached { kind, limit } => {
+            Ok(Changed::Done) => Ok(frame),
+            Ok(Changed::LimitReached { kind, limit }) => {
                 self.abandon().await;
                 Err(LimitReached { kind, limit }.into())
             }
-            // Frames have no names and are new, so the only cause is a collected object.
-            Changed::Overtaken | Changed::NameTaken { .. } => Err(FrameError::Unknown(frame.id)),
+            // A part that waited for longer than a write may take was condemned.
+            Err(error @ CatalogError::Missing { .. }) => {
+                self.abandon().await;
+                let detail = error.to_string();
+                Err(StoreError::Unavailable { detail }.into())
+            }
+            // Frames have no names and are new.
+            Ok(Changed::Overtaken | Changed::NameTaken { .. }) => {
+                let what = format!("frame {} was there before it was made", frame.id);
+                Err(StoreError::corrupt(what).into())
+            }
+            Err(error) => Err(error.into()),
         }
     }
 

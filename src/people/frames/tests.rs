@@ -58,13 +58,7 @@ impl Bench {
         let mut writer = self.frames.begin(self.person).await?;
         writer.write(Bytes::from_static(b"rows ")).await?;
         writer.write(Bytes::from_static(b"here")).await?;
-        let described = Described {
-            question: "/data/v0/metrics_catalog".to_owned(),
-            format: "csv".to_owned(),
-            grounds: "{}".to_owned(),
-            until,
-        };
-        writer.finish(described).await
+        writer.finish(described(until)).await
     }
 
     async fn objects(&self) -> usize {
@@ -76,6 +70,15 @@ impl Bench {
     fn pass(&self, time: Duration) {
         let now = self.clock.now().micros() + time.as_micros() as i64;
         self.clock.set(Instant::from_micros(now));
+    }
+}
+
+fn described(until: Instant) -> Described {
+    Described {
+        question: "/data/v0/metrics_catalog".to_owned(),
+        format: "csv".to_owned(),
+        grounds: "{}".to_owned(),
+        until,
     }
 }
 
@@ -168,6 +171,24 @@ async fn what_is_too_large_is_given_up_and_leaves_nothing() {
     let refused = writer.write(Bytes::from_static(b"!")).await;
     assert!(matches!(refused, Err(FrameError::TooLarge(10))), "{refused:?}");
     writer.abandon().await;
+    assert_eq!(bench.objects().await, 0);
+    assert!(bench.frames.everybodys().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_frame_whose_part_waited_for_too_long_is_to_be_asked_for_again_and_leaves_nothing() {
+    let bench = Bench::new().await;
+    let mut writer = bench.frames.begin(bench.person).await.unwrap();
+    writer.write(Bytes::from_static(b"rows")).await.unwrap();
+    writer.end_part().await.unwrap();
+    let paths: Vec<String> = writer.content.objects().map(|(path, _)| path).collect();
+    assert_eq!(bench.objects().await, 1);
+    bench.frames.catalog.condemn(&paths).await.unwrap();
+    let late = writer.finish(described(Instant::MAX)).await;
+    assert!(
+        matches!(late, Err(FrameError::Store(StoreError::Unavailable { .. }))),
+        "{late:?}"
+    );
     assert_eq!(bench.objects().await, 0);
     assert!(bench.frames.everybodys().await.unwrap().is_empty());
 }
