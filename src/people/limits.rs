@@ -58,12 +58,41 @@ impl PersonLimits {
 /// A person has reached the limit of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a person may keep {limit} documents of the kind `{}`, deleted ones that are kept included; this is the \
-     operator's setting ALMANAC_LIMIT_{}S",
+    "a person may keep {limit} documents of the kind `{}`{}; this is the operator's setting \
+     ALMANAC_LIMIT_{}S",
     kind.as_str(),
+    deleted_ones(*kind),
     kind.as_str().to_ascii_uppercase()
 )]
 pub struct LimitReached {
     pub kind: DocumentKind,
     pub limit: u64,
+}
+
+/// What a limit says of deleted documents, if these are kept and count.
+const fn deleted_ones(kind: DocumentKind) -> &'static str {
+    match kind {
+        DocumentKind::Annotation | DocumentKind::Reflection => ", deleted ones that are kept included",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_speaks_of_deleted_ones_where_these_count() {
+        let text = |kind| LimitReached { kind, limit: 3 }.to_string();
+        assert_eq!(
+            text(DocumentKind::Annotation),
+            "a person may keep 3 documents of the kind `annotation`, deleted ones that are kept included; \
+             this is the operator's setting ALMANAC_LIMIT_ANNOTATIONS"
+        );
+        assert_eq!(
+            text(DocumentKind::Tag),
+            "a person may keep 3 documents of the kind `tag`; this is the operator's setting \
+             ALMANAC_LIMIT_TAGS"
+        );
+    }
 }
