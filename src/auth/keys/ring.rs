@@ -114,22 +114,36 @@ pub fn rotate(directory: &Path) -> Result<String, KeyError> {
     let _alone = alone_with(&path).map_err(failed)?;
     let kept = kept_path(directory, &read(&path)?.id());
     let draft = directory.join(format!("{FILE_NAME}.{}", passing_name()));
-    write_private(&draft, &new_key_text()).map_err(failed)?;
-    let id = read(&draft)?.id();
-    // A process that ends in between leaves one key under both names.
-    match fs::hard_link(&path, &kept) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            drop(fs::remove_file(&draft));
-            return Err(failed(error));
-        }
-        _ => {}
-    }
-    // From here on the next one has its turn.
-    fs::rename(&draft, &path).map_err(failed)?;
+    let id = replace(&path, &kept, &draft)?;
     File::open(directory)
         .and_then(|directory| directory.sync_all())
         .map_err(failed)?;
     Ok(id)
+}
+
+/// Keeps the key at `path` as `kept` and puts a new one, first written as `draft`, in its place; its id.
+fn replace(path: &Path, kept: &Path, draft: &Path) -> Result<String, KeyError> {
+    let failed = |source| KeyError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let written = write_private(draft, &new_key_text()).map_err(failed);
+    let replaced = written.and_then(|()| {
+        let id = read(draft)?.id();
+        // A process that ends in between leaves one key under both names.
+        match fs::hard_link(path, kept) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+            _ => {}
+        }
+        // From here on the next one has its turn.
+        fs::rename(draft, path).map_err(failed)?;
+        Ok(id)
+    });
+    if replaced.is_err() {
+        // The draft holds a secret.
+        drop(fs::remove_file(draft));
+    }
+    replaced
 }
 
 /// The file at `path`. While it is held and has not been replaced, nobody else is given it. Where the system
@@ -288,6 +302,18 @@ mod tests {
         let mut listed: Vec<String> = list(path).unwrap().into_iter().map(|key| key.id).collect();
         listed.sort_unstable();
         assert_eq!(listed, ids);
+    }
+
+    #[test]
+    fn a_rotation_that_fails_leaves_no_draft() {
+        let directory = tempfile::tempdir().unwrap();
+        let names = [FILE_NAME, "signing.earlier.key", "signing.key.draft"];
+        let [path, kept, draft] = names.map(|name| directory.path().join(name));
+        // Nothing takes the place of a folder.
+        fs::create_dir(&path).unwrap();
+        fs::write(&kept, "").unwrap();
+        replace(&path, &kept, &draft).unwrap_err();
+        assert!(!draft.exists());
     }
 
     #[test]
