@@ -14,7 +14,7 @@ use crate::model::ids::SystemIds;
 use crate::upkeep::backup::{self, BackupProgress, BackupReport};
 use crate::upkeep::identity::{self, ApartError};
 
-use super::backups::Backups;
+use super::backups::{Backups, EarlierBackups};
 use super::failed::Failed;
 use super::progress::Progress;
 use super::settings::Settings;
@@ -46,13 +46,17 @@ pub fn run(settings: &Settings, order: &BackupOrder) -> Result<(), Failed> {
             }
             let place = backups.finish(&begun)?;
             // Before anything is printed: where nobody can be told, old backups still go.
-            let removed = backups.keep(*kept);
+            let earlier = backups.keep(*kept, &place);
             conclude(&copied, &place)?;
-            print(&format!(
-                "{}: kept, {} older removed\n",
-                place.display(),
-                removed?
-            ))
+            let EarlierBackups { removed, ahead } = earlier?;
+            print(&format!("{}: kept, {removed} older removed\n", place.display()))?;
+            for place in ahead {
+                print(&format!(
+                    "{}: dated ahead of this one, so it stays and is not counted\n",
+                    place.display()
+                ))?;
+            }
+            Ok(())
         }
     }
 }

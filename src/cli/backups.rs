@@ -28,6 +28,14 @@ pub(super) struct Backups {
     _lock: File,
 }
 
+/// What became of earlier backups.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct EarlierBackups {
+    pub removed: usize,
+    /// Those whose names lie ahead of the newest, which a clock that was ahead, or is behind now, gave them.
+    pub ahead: Vec<PathBuf>,
+}
+
 /// A backup that is being made.
 pub(super) struct UnfinishedBackup {
     pub unfinished: PathBuf,
@@ -104,16 +112,22 @@ impl Backups {
         Ok(begun.finished.clone())
     }
 
-    /// Removes all but the newest `kept`; returns how many were removed.
-    pub(super) fn keep(&self, kept: usize) -> Result<usize, Failed> {
+    /// Removes all but the newest `kept`, of which `newest` was made just now. What is dated ahead of that
+    /// stays and does not count: it may be older, and would take the place of newer ones for years.
+    pub(super) fn keep(&self, kept: usize, newest: &Path) -> Result<EarlierBackups, Failed> {
         let mut names = self.names()?;
         names.retain(|name| is_backup(name));
         names.sort_unstable();
+        let count = names.partition_point(|name| self.directory.join(name).as_path() <= newest);
+        let ahead = names.split_off(count);
         let old = names.len().saturating_sub(kept);
         for name in names.iter().take(old) {
             self.remove(name)?;
         }
-        Ok(old)
+        Ok(EarlierBackups {
+            removed: old,
+            ahead: ahead.iter().map(|name| self.directory.join(name)).collect(),
+        })
     }
 
     fn names(&self) -> Result<Vec<String>, Failed> {
@@ -188,8 +202,8 @@ mod tests {
         std::fs::write(place.join("almanac-2020-01-01T000000Z"), "a file").unwrap();
         let backups = Backups::open(&place).unwrap();
         for day in 1..=4 {
-            made(&backups, &format!("2026-01-0{day}T03:00:00.25Z"));
-            backups.keep(2).unwrap();
+            let newest = made(&backups, &format!("2026-01-0{day}T03:00:00.25Z"));
+            backups.keep(2, &newest).unwrap();
         }
         let mut names = backups.names().unwrap();
         names.sort_unstable();
@@ -202,6 +216,24 @@ mod tests {
             ]
         );
         assert!(place.join("almanac-2020-01-01T000000Z").is_file());
+    }
+
+    #[test]
+    fn what_is_dated_ahead_takes_nobodys_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let backups = Backups::open(directory.path()).unwrap();
+        let ahead = made(&backups, "2030-01-01T03:00:00Z");
+        let mut places = Vec::new();
+        for day in 1..=3 {
+            let newest = made(&backups, &format!("2026-01-0{day}T03:00:00Z"));
+            let earlier = EarlierBackups {
+                removed: usize::from(day > 2),
+                ahead: vec![ahead.clone()],
+            };
+            assert_eq!(backups.keep(2, &newest).unwrap(), earlier);
+            places.push(newest);
+        }
+        assert!(!places[0].exists() && places[1].exists() && places[2].exists() && ahead.exists());
     }
 
     #[test]
@@ -230,7 +262,7 @@ mod tests {
                 place.ends_with(format!("almanac-2026-01-01T030000Z{last}")),
                 "{place:?}"
             );
-            backups.keep(1).unwrap();
+            backups.keep(1, &place).unwrap();
             assert!(place.exists(), "the newest is kept: {place:?}");
         }
         assert_eq!(backups.names().unwrap().len(), 1);
