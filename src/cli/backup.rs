@@ -12,6 +12,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
 use crate::upkeep::backup::{self, BackupProgress, BackupReport};
+use crate::upkeep::check::older_complaints;
 use crate::upkeep::identity::{self, ApartError};
 
 use super::backups::{Backups, EarlierBackups};
@@ -81,6 +82,9 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<BackupReport, 
         Ok(()) | Err(ApartError::Catalog(CatalogError::Corrupt { .. })) => {}
         Err(error) => return Err(Failed::from_error(error)),
     }
+    // What the catalogue lacks is not in the copy, which must not take the place of one that has it.
+    let lacked = older_complaints(&catalog, &objects).await;
+    let lacked = lacked.unwrap_or_else(|error| vec![error.to_string()]);
     let progress = Progress::new("objects");
     let tell = |told| match told {
         BackupProgress::Objects(total) => progress.expect(total),
@@ -90,7 +94,9 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<BackupReport, 
     let copied = backup::back_up(&catalog, &objects, keys.as_ref(), directory, clock, ids, &tell).await;
     progress.finish();
     catalog.close().await;
-    let copied = copied.map_err(|error| Failed::because(format!("the backup is not complete: {error}")))?;
+    let mut copied =
+        copied.map_err(|error| Failed::because(format!("the backup is not complete: {error}")))?;
+    copied.wrong.extend(lacked);
     // Last, so that no incomplete backup contains the keys.
     if settings.identity.provider == Provider::Embedded {
         copy_keys(&settings.data_dir, directory)?;

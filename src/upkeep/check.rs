@@ -12,6 +12,7 @@ use crate::catalog::records::{Partition, Piece, Place};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
+use crate::store::objects::ObjectStorage;
 
 /// How often a partition is checked that changes faster than it can be checked.
 const ATTEMPTS: usize = 5;
@@ -51,11 +52,8 @@ pub async fn check(
     if let Err(apart) = identity::compare(&stores.catalog, stores.objects()).await {
         check.wrong(apart.to_string());
     }
-    if let Some(since) = stores.catalog.unfinished_repair().await? {
-        check.wrong(format!(
-            "the catalogue is being made anew since {since}, and that is not finished: run `almanac check \
-             --repair` again"
-        ));
+    if let Some(complaint) = unfinished_complaint(&stores.catalog).await? {
+        check.wrong(complaint);
     }
     for complaint in stores.catalog.damaged_tables().await? {
         check.wrong(complaint);
@@ -85,9 +83,11 @@ pub async fn check(
     Ok(check.checked)
 }
 
-/// Describes the damage within a catalogue: rows that differ from what was written, and missing rows.
+/// Describes the damage within a catalogue: rows that differ from what was written, and missing rows, also
+/// those that a repair has not brought back yet.
 pub async fn catalogue_complaints(catalog: &Catalog) -> Result<Vec<String>, StoreError> {
     let mut complaints = catalog.complaints().await?;
+    complaints.extend(unfinished_complaint(catalog).await?);
     complaints.extend(catalog.damaged_roster().await?);
     for person in catalog.people_ids().await? {
         complaints.extend(catalog.damaged_partitions(person).await?);
@@ -97,6 +97,29 @@ pub async fn catalogue_complaints(catalog: &Catalog) -> Result<Vec<String>, Stor
     complaints.sort_unstable();
     complaints.dedup();
     Ok(complaints)
+}
+
+/// Says that a catalogue is being made anew. Damage in what it says of that is a damaged row like others.
+async fn unfinished_complaint(catalog: &Catalog) -> Result<Option<String>, StoreError> {
+    let since = sound(catalog.unfinished_repair().await)?.flatten();
+    Ok(since.map(|since| {
+        format!(
+            "the catalogue is being made anew since {since}, and that is not finished: run `almanac check \
+             --repair` again"
+        )
+    }))
+}
+
+/// Describes what a store has beyond its catalogue, where an older one was put back. One that is not made
+/// anew to the end is not older, but lost.
+pub async fn older_complaints(catalog: &Catalog, objects: &ObjectStorage) -> Result<Vec<String>, StoreError> {
+    if unfinished_complaint(catalog).await?.is_some() {
+        return Ok(Vec::new());
+    }
+    Ok(BeyondCatalogue::find(catalog, objects)
+        .await?
+        .complaints()
+        .collect())
 }
 
 struct Check<'a> {
@@ -124,15 +147,12 @@ impl Check<'_> {
         if forbidden(self.stores).await?.is_some() {
             return Ok(());
         }
-        match BeyondCatalogue::find(self.stores).await {
+        match BeyondCatalogue::find(&self.stores.catalog, self.stores.objects()).await {
             Err(error @ StoreError::Catalog(_)) => return Err(error),
             Err(error) => self.wrong(error.to_string()),
             Ok(beyond) => {
-                for person in beyond.unknown {
-                    self.wrong(format!(
-                        "person {person}: the store has manifests, and the catalogue does not know the \
-                         person: it is older than the store"
-                    ));
+                for complaint in beyond.complaints_of_unknown() {
+                    self.wrong(complaint);
                 }
             }
         }

@@ -193,7 +193,7 @@ pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<Orpha
     if forbidden(stores).await?.is_some() {
         return Ok(searched);
     }
-    searched.beyond = BeyondCatalogue::find(stores).await?;
+    searched.beyond = BeyondCatalogue::find(&stores.catalog, stores.objects()).await?;
     let (all, orphans) = notice(stores, &searched.beyond).await?;
     if orphans > PROBABLE_ORPHANS && orphans * 2 > all && !anyway {
         searched.refused = Some((orphans, all));

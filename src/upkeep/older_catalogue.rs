@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::TryStreamExt as _;
 
 use super::manifest_names::{TakenNumbers, parse_manifest_path};
-use super::stores::UpkeepStores;
-use crate::catalog::CatalogError;
+use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::folder_names::PEOPLE_FOLDER;
+use crate::store::objects::ObjectStorage;
 
 /// The people of whom the store knows more than the catalogue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,9 +26,9 @@ pub struct BeyondCatalogue {
 impl BeyondCatalogue {
     /// Looks at the numbers of all manifests: first at those of the store, so that none is taken for later
     /// that is noted meanwhile.
-    pub async fn find(stores: &UpkeepStores) -> Result<Self, StoreError> {
+    pub async fn find(catalog: &Catalog, objects: &ObjectStorage) -> Result<Self, StoreError> {
         let mut taken: BTreeMap<PersonId, TakenNumbers> = BTreeMap::new();
-        let mut listed = stores.objects().list(PEOPLE_FOLDER)?;
+        let mut listed = objects.list(PEOPLE_FOLDER)?;
         while let Some(object) = listed.try_next().await? {
             if let Some((person, number)) = parse_manifest_path(&object.path) {
                 taken.entry(person).or_default().add(number, object.is_claim());
@@ -37,7 +37,7 @@ impl BeyondCatalogue {
         let mut beyond = Self::default();
         let mut after = None;
         loop {
-            let known = stores.catalog.known_manifests(after).await?;
+            let known = catalog.known_manifests(after).await?;
             let Some((last, _)) = known.sound.last() else {
                 break;
             };
@@ -52,17 +52,38 @@ impl BeyondCatalogue {
             }
         }
         // A catalogue that was made from manifests knows the people, and of no manifest until it writes one.
-        for person in stores.catalog.people_ids().await? {
+        for person in catalog.people_ids().await? {
             taken.remove(&person);
         }
         taken.retain(|_, taken| !taken.manifests.is_empty());
         for person in taken.into_keys() {
             // What is left of somebody who was erased is garbage.
-            if !is_erased(stores, person).await? {
+            if !is_erased(catalog, person).await? {
                 beyond.unknown.insert(person);
             }
         }
         Ok(beyond)
+    }
+
+    /// Describes what the catalogue lacks of each of them.
+    pub fn complaints(&self) -> impl Iterator<Item = String> {
+        let earlier = self.earlier.iter().map(|person| {
+            format!(
+                "person {person}: the store has later manifests than the catalogue knows of: it is older \
+                 than the store"
+            )
+        });
+        earlier.chain(self.complaints_of_unknown())
+    }
+
+    /// Describes those whom the catalogue does not know.
+    pub fn complaints_of_unknown(&self) -> impl Iterator<Item = String> {
+        self.unknown.iter().map(|person| {
+            format!(
+                "person {person}: the store has manifests, and the catalogue does not know the person: it \
+                 is older than the store"
+            )
+        })
     }
 
     pub fn people(&self) -> impl Iterator<Item = PersonId> {
@@ -78,8 +99,8 @@ impl BeyondCatalogue {
 }
 
 /// Whether an erasure of a person was ever begun, as far as that can be read.
-async fn is_erased(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
-    match stores.catalog.erasure_of(person).await {
+async fn is_erased(catalog: &Catalog, person: PersonId) -> Result<bool, StoreError> {
+    match catalog.erasure_of(person).await {
         Err(CatalogError::Corrupt { .. }) => Ok(false),
         found => Ok(found?.is_some()),
     }

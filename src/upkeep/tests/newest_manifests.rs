@@ -10,7 +10,7 @@ use super::*;
 use crate::catalog::test_databases::file_in;
 use crate::model::meters::Meters;
 use crate::upkeep::Upkeep;
-use crate::upkeep::check::{CheckProgress, check};
+use crate::upkeep::check::{CheckProgress, check, older_complaints};
 use crate::upkeep::collect::{CONDEMNED_AGE, ORPHAN_AGE, remove_orphans};
 use crate::upkeep::identity::settle;
 use crate::upkeep::lost_manifests::complaints;
@@ -170,6 +170,11 @@ async fn what_an_older_catalogue_lacks_stays_in_the_store_while_it_is_used() {
         matches!(told.as_slice(), [told] if told.contains("older than the store")),
         "{told:?}"
     );
+    let told = older_complaints(&older.stores.catalog, objects).await.unwrap();
+    assert!(
+        matches!(told.as_slice(), [told] if told.contains(&person.to_string())),
+        "{told:?}"
+    );
     // The operator decides for it.
     for number in [4, 3] {
         objects.delete(&manifest_path(person, number)).await.unwrap();
@@ -177,6 +182,8 @@ async fn what_an_older_catalogue_lacks_stays_in_the_store_while_it_is_used() {
     assert_eq!(repair(&older.stores).await.unwrap().len(), 1);
     assert_eq!(numbers(objects, person).await.unwrap(), [2]);
     assert_eq!(complaints(&older.stores, person).await.unwrap(), [""; 0]);
+    let told = older_complaints(&older.stores.catalog, objects).await.unwrap();
+    assert_eq!(told, [""; 0]);
     collect_garbage(&older).await;
     assert!(!bench.paths().await.1.contains(&lacked[0]));
     assert_eq!(older.visible().await.len(), 4);

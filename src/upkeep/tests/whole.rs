@@ -190,6 +190,21 @@ async fn a_copy_holds_what_was_there_and_can_be_served() {
 }
 
 #[tokio::test]
+async fn a_copy_of_what_is_being_made_anew_does_not_pass_for_everything() {
+    let bench = lived_in().await;
+    bench.stores.catalog.begin_repair().await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let told = copied(&bench, directory.path()).await.wrong;
+    assert!(
+        matches!(told.as_slice(), [told] if told.contains("almanac check --repair")),
+        "{told:?}"
+    );
+    bench.stores.catalog.finish_repair().await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(copied(&bench, directory.path()).await.wrong, [""; 0]);
+}
+
+#[tokio::test]
 async fn a_copy_is_called_unfinished_before_there_is_anything_else_of_it() {
     let bench = lived_in().await;
     let (catalog, objects) = (&bench.stores.catalog, bench.stores.objects());
