@@ -58,8 +58,8 @@ const USUAL_FILE: &str = "almanac.toml";
 
 const FILE_VARIABLE: &str = "ALMANAC_CONFIG";
 
-/// Commands that do not open the catalogue.
-const WITHOUT_CATALOGUE: [&str; 2] = ["config", "key"];
+/// The only command that never connects to the catalogue.
+const WITHOUT_CATALOGUE: &str = "config";
 
 /// The prefix of the variables of all settings.
 const PREFIX: &str = "ALMANAC_";
@@ -105,7 +105,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     let settings = Settings::from_given(&gathered).map_err(Problem::Usage)?;
     copies::refuse_unfinished(&settings).map_err(Problem::Usage)?;
     copies::refuse_what_is_elsewhere(&gathered, &settings).map_err(Problem::Usage)?;
-    if !WITHOUT_CATALOGUE.contains(&name) {
+    if name != WITHOUT_CATALOGUE {
         plaintext::refuse_unsafe_database(&settings).map_err(Problem::Failed)?;
     }
     let done = match name {

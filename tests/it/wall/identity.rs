@@ -70,6 +70,8 @@ fn whoever_is_on_the_way_cannot_read_or_sign() {
         &["check"],
         &["backup", "elsewhere"],
         &["import", "archive.zip"],
+        &["key", "list"],
+        &["key", "rewrap"],
     ] {
         let output = server.run(arguments);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
