@@ -95,9 +95,7 @@ fn explain(error: &clap::Error) -> ExitCode {
 }
 
 fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
-    let Some((name, given)) = matches.subcommand() else {
-        return Err(Problem::Failed(Failed::because("no command given")));
-    };
+    let (name, given) = matches.subcommand().ok_or_else(no_such_command)?;
     early_clock::refuse(SystemClock.now()).map_err(Problem::Failed)?;
     let environment = environment();
     let gathered = gathered(given, &environment).map_err(Problem::Usage)?;
@@ -124,9 +122,14 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         "export" => export::run(&settings, &arguments::export(given)),
         "import" => import::run(&settings, &arguments::archive(given)),
         "backup" => backup::run(&settings, &arguments::backup(given)),
-        other => Err(Failed::because(format!("there is no command {other}"))),
+        _ => return Err(no_such_command()),
     };
     done.map_err(Problem::Failed)
+}
+
+/// Only the compiler needs it: clap has refused whatever is none of the commands.
+fn no_such_command() -> Problem {
+    Problem::Failed(Failed::because("there is no such command"))
 }
 
 /// The variables of the process and their values.
