@@ -77,6 +77,12 @@ impl Catalog {
         })
     }
 
+    /// The host on a network to which the catalogue at `address` may be spoken to without TLS. `None`: there
+    /// is no network in between, or TLS is insisted on.
+    pub fn plain_host_at(address: &str) -> Result<Option<String>, CatalogError> {
+        Ok(Address::read(address)?.plain_host().map(str::to_owned))
+    }
+
     /// What is at `address`. Creates nothing: an empty database stays empty.
     pub async fn found_at(address: &str) -> Result<FoundAt, CatalogError> {
         if let Address::Sqlite(path) = Address::read(address)? {

@@ -14,11 +14,10 @@ pub(super) fn host_of(url: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_owned())
 }
 
-/// Whether `host` is this machine: by its name, its address, or a socket in the file system.
+/// Whether `host` is this machine, by its name or its address.
 pub(super) fn is_this_machine(host: &str) -> bool {
-    let socket = host.starts_with('/') || host.to_ascii_lowercase().starts_with("%2f");
     let loopback = host
         .parse::<IpAddr>()
         .is_ok_and(|address| address.to_canonical().is_loopback());
-    socket || loopback || host.eq_ignore_ascii_case("localhost")
+    loopback || host.eq_ignore_ascii_case("localhost")
 }

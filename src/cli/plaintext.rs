@@ -1,16 +1,15 @@
 //! Where connections without TLS are allowed: to this machine, and to nothing on a network.
 
-use super::failed::Failed;
-use super::hosts::{host_of, is_this_machine};
-use super::settings::Settings;
+use crate::catalog::Catalog;
 
-/// Modes in which PostgreSQL's client refuses to connect without TLS.
-const SAFE_MODES: [&str; 3] = ["require", "verify-ca", "verify-full"];
+use super::failed::Failed;
+use super::hosts::is_this_machine;
+use super::settings::Settings;
 
 /// Refuses a database connection that others could read or change on the way. For every command that opens
 /// the catalogue: a backup transfers more at once than a service does in a day.
 pub(super) fn refuse_unsafe_database(settings: &Settings) -> Result<(), Failed> {
-    if settings.allow_plaintext || is_safe_database(&settings.database_url) {
+    if settings.allow_plaintext || is_safe_database(&settings.database_url)? {
         return Ok(());
     }
     Err(Failed::because(
@@ -21,31 +20,9 @@ pub(super) fn refuse_unsafe_database(settings: &Settings) -> Result<(), Failed> 
 }
 
 /// Whether nobody on the way can read the traffic to the database at `url`.
-fn is_safe_database(url: &str) -> bool {
-    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-        return true;
-    }
-    let parameter = |name: &str| {
-        let (_, query) = url.split_once('?')?;
-        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs
-            .filter(|(key, _)| *key == name)
-            .map(|(_, value)| value.to_owned())
-            .next_back()
-    };
-    if parameter("sslmode")
-        .or_else(|| parameter("ssl-mode"))
-        .is_some_and(|mode| SAFE_MODES.contains(&mode.as_str()))
-    {
-        return true;
-    }
-    match parameter("host")
-        .or_else(|| parameter("hostaddr"))
-        .or_else(|| host_of(url))
-    {
-        None => true,
-        Some(host) => is_this_machine(&host),
-    }
+fn is_safe_database(url: &str) -> Result<bool, Failed> {
+    let host = Catalog::plain_host_at(url).map_err(Failed::from_error)?;
+    Ok(host.is_none_or(|host| is_this_machine(&host)))
 }
 
 #[cfg(test)]
@@ -66,9 +43,20 @@ mod tests {
             ("postgres://u:p@db.example:5432/db?sslmode=verify-full", true),
             ("postgresql://db.example/db?sslmode=require", true),
             ("postgres://localhost/db?host=db.example", false),
+            ("postgres:///db?host=localhost&hostaddr=192.0.2.1", false),
+            ("postgres://db.example/db?hostaddr=127.0.0.1", true),
+            (
+                "postgres://db.example/db?host=/run/postgresql&sslmode=disable",
+                true,
+            ),
+            ("postgres://db.example/db?sslmode=require&ssl-mode=disable", false),
+            (
+                "postgres://db.example/db?ssl-mode=disable&sslmode=VERIFY-FULL",
+                true,
+            ),
             ("postgres://u:p@localhost@db.example/db", false),
         ] {
-            assert_eq!(is_safe_database(url), safe, "{url}");
+            assert_eq!(is_safe_database(url).unwrap(), safe, "{url}");
         }
     }
 }

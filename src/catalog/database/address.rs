@@ -4,7 +4,7 @@ use std::path::Path;
 use std::str::FromStr as _;
 
 use reqwest::Url;
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::catalog::errors::CatalogError;
 
@@ -68,6 +68,22 @@ impl<'a> Address<'a> {
             _ => None,
         };
         understood.ok_or(CatalogError::Address)
+    }
+
+    /// The host that is reached over a network, if the connection may do without TLS. The client takes what
+    /// the address leaves open from PostgreSQL's own variables, and the last of what it says twice, so only
+    /// the client's reading of it tells.
+    pub(in crate::catalog) fn plain_host(&self) -> Option<&str> {
+        let Self::Postgres(options) = self else {
+            return None;
+        };
+        let insists = matches!(
+            options.get_ssl_mode(),
+            PgSslMode::Require | PgSslMode::VerifyCa | PgSslMode::VerifyFull
+        );
+        let host = options.get_host();
+        let is_socket = options.get_socket().is_some() || host.starts_with('/');
+        (!insists && !is_socket).then(|| host.trim_matches(['[', ']']))
     }
 }
 

@@ -83,6 +83,21 @@ fn whoever_is_on_the_way_cannot_read_or_sign() {
     }
 }
 
+/// What the address of a database leaves open, its client takes from variables of its own.
+#[test]
+fn a_database_that_only_the_clients_own_variables_name_needs_tls_too() {
+    let address = "postgres:///almanac?user=almanac&password=secret";
+    let server = Setup::default().with("ALMANAC_DATABASE_URL", address).prepare();
+    for name in ["PGHOST", "PGHOSTADDR"] {
+        let mut command = server.command(&["status"]);
+        command.env_remove("PGSSLMODE").env(name, "192.0.2.1");
+        let output = command.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{name}: {told}");
+        assert!(told.contains("ALMANAC_ALLOW_PLAINTEXT"), "{name}: {told}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subject_is_a_person_only_where_the_operator_says_so() {
     let provider = IdentityProvider::start(&["first"]).await;
