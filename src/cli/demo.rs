@@ -1,11 +1,14 @@
 //! The sample person: two weeks of one life, recorded like anybody's records, for people who want to ask
 //! questions at once.
 //!
-//! Loading takes the path of every request, and repeating it has no effect, because every record has its id.
+//! Loading takes the path of every request, and happens once, which the catalogue remembers: what is deleted
+//! or corrected later stays so. Where it broke off it is repeated, and adds what is missing, because every
+//! record has its id.
 
 use uuid::Uuid;
 
 use crate::api::app::App;
+use crate::catalog::{Catalog, CatalogError};
 use crate::ingest::accept::{Acceptance, Accepted};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::context::{DecodeContext, Leave};
@@ -43,8 +46,39 @@ const RECORDS: [(&str, &[u8]); 14] = sample![
     "Weight",
 ];
 
-/// Records the sample person's life.
-pub(super) async fn load(app: &App) -> Result<(), Failed> {
+/// The fact that all of the sample was loaded, and when.
+const LOADED: &str = "demo:loaded";
+
+/// What has become of the sample person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SamplePerson {
+    Missing,
+    Loaded,
+    Erased,
+}
+
+async fn sample_person(catalog: &Catalog) -> Result<SamplePerson, CatalogError> {
+    if catalog.is_being_erased(PERSON).await? {
+        return Ok(SamplePerson::Erased);
+    }
+    if catalog.meta(LOADED).await?.is_none() {
+        return Ok(SamplePerson::Missing);
+    }
+    let is_there = catalog.person_exists(PERSON).await?;
+    Ok(if is_there {
+        SamplePerson::Loaded
+    } else {
+        SamplePerson::Erased
+    })
+}
+
+/// Records the sample person's life, unless that was done before. `false`: the person was erased.
+pub(super) async fn load(app: &App) -> Result<bool, Failed> {
+    match sample_person(&app.catalog).await.map_err(Failed::from_error)? {
+        SamplePerson::Missing => {}
+        SamplePerson::Loaded => return Ok(true),
+        SamplePerson::Erased => return Ok(false),
+    }
     app.catalog
         .ensure_person(PERSON, Some(NAME))
         .await
@@ -59,7 +93,12 @@ pub(super) async fn load(app: &App) -> Result<(), Failed> {
             .await
             .map_err(|error| failed(&error))?;
     }
-    Ok(())
+    let now = app.clock.now().to_string();
+    app.catalog
+        .set_meta(LOADED, &now)
+        .await
+        .map_err(Failed::from_error)?;
+    Ok(true)
 }
 
 async fn record(
@@ -123,10 +162,30 @@ pub(super) fn invitation(url: &str, token: &str) -> String {
 mod tests {
     use std::collections::BTreeMap;
     use std::io::Read;
+    use std::sync::Arc;
 
     use serde_json::Value;
 
     use super::*;
+    use crate::catalog::test_databases::address_in;
+    use crate::model::clock::SystemClock;
+
+    #[tokio::test]
+    async fn the_sample_is_loaded_once_and_never_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = address_in(directory.path());
+        let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
+        let found = async || sample_person(&catalog).await.unwrap();
+        assert_eq!(found().await, SamplePerson::Missing);
+        // It broke off.
+        catalog.ensure_person(PERSON, Some(NAME)).await.unwrap();
+        assert_eq!(found().await, SamplePerson::Missing);
+        catalog.set_meta(LOADED, "now").await.unwrap();
+        assert_eq!(found().await, SamplePerson::Loaded);
+        catalog.begin_erasure(PERSON).await.unwrap();
+        assert_eq!(found().await, SamplePerson::Erased);
+        catalog.close().await;
+    }
 
     #[test]
     fn the_embedded_records_are_the_sample() {

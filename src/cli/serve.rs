@@ -231,7 +231,10 @@ async fn open_foundations(
 
 /// Loads the sample person, and says how to ask for their data.
 async fn load_demo(app: &App) -> Result<(), Failed> {
-    Box::pin(demo::load(app)).await?;
+    if !Box::pin(demo::load(app)).await? {
+        tracing::warn!("the sample person was erased, and is not loaded again");
+        return Ok(());
+    }
     let invitation = demo::invitation(&app.settings.public_url, &demo_token(app).await?);
     if let Err(error) = print(&invitation) {
         tracing::warn!(%error, "nobody was told how to ask for the sample person; `almanac token` prints a \
