@@ -15,6 +15,7 @@ mod assembly;
 mod background;
 pub mod backup;
 mod backups;
+mod broken_part;
 mod caches;
 pub mod check;
 mod copies;

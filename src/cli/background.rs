@@ -17,12 +17,20 @@ use crate::upkeep::Upkeep;
 use crate::upkeep::lease::Leases;
 
 use super::assembly::Assembly;
+use super::broken_part::NamedTask;
 use super::caches;
 use super::forgetting;
 use super::settings::Settings;
 
+/// All background work, each task with its name. None of them ends before `stop` is called.
+pub(super) fn all(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Vec<NamedTask> {
+    let mut tasks = beside(settings, assembly, stop);
+    tasks.push(("upkeep", upkeep(settings, assembly, stop)));
+    tasks
+}
+
 /// Upkeep, on the threads that run plans.
-pub(super) fn upkeep(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> JoinHandle<()> {
+fn upkeep(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> JoinHandle<()> {
     Upkeep::start(
         settings.upkeep,
         assembly.stores.clone(),
@@ -33,11 +41,7 @@ pub(super) fn upkeep(settings: &Settings, assembly: &Assembly, stop: &Cancellati
 }
 
 /// The background work besides upkeep, each task with its name.
-pub(super) fn beside(
-    settings: &Settings,
-    assembly: &Assembly,
-    stop: &CancellationToken,
-) -> Vec<(&'static str, JoinHandle<()>)> {
+fn beside(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Vec<NamedTask> {
     let forgetting = tokio::spawn(forgetting::run(
         Arc::clone(&assembly.app),
         assembly.stores.files.clone(),
@@ -45,18 +49,17 @@ pub(super) fn beside(
         stop.clone(),
     ));
     let dividing = tokio::spawn(caches::divide(pool(assembly), stop.clone()));
-    let purging = purging(settings, assembly, stop);
     let sweeping = tokio::spawn(frames::sweep(Arc::clone(&assembly.app), stop.clone()));
+    let purging = purging(settings, assembly, stop).map(|task| ("the purging of what was deleted", task));
     let scanning = scanning(settings, assembly, stop).map(|task| ("the scanning of files", task));
     let building = building(settings, assembly, stop).map(|task| ("the making of exports", task));
     let arriving = arriving(settings, assembly, stop).map(|task| ("the taking in of files", task));
     let always = [
         ("the forgetting of who was erased", forgetting),
         ("the division of memory among caches", dividing),
-        ("the purging of what was deleted", purging),
         ("the sweeping of frames", sweeping),
     ];
-    let sometimes = [scanning, building, arriving].into_iter().flatten();
+    let sometimes = [purging, scanning, building, arriving].into_iter().flatten();
     sometimes.chain(always).collect()
 }
 
@@ -70,8 +73,8 @@ fn pool(assembly: &Assembly) -> CachePool {
     ])
 }
 
-/// Removes permanently what people deleted long ago.
-fn purging(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> JoinHandle<()> {
+/// Removes permanently what people deleted long ago, on a node that does background work.
+fn purging(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
     let app = &assembly.app;
     let purging = Purging {
         catalog: assembly.stores.catalog.clone(),
@@ -80,12 +83,8 @@ fn purging(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -
         after: settings.upkeep.purge_deleted_after,
         interval: settings.upkeep.interval,
     };
-    let (enabled, stop) = (settings.upkeep.enabled, stop.clone());
-    tokio::spawn(async move {
-        if enabled {
-            purging.run(stop).await;
-        }
-    })
+    let work = purging.run(stop.clone());
+    settings.upkeep.enabled.then(|| tokio::spawn(work))
 }
 
 /// Scans files for malware, if a scanner is set.

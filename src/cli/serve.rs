@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::app::App;
@@ -29,6 +29,7 @@ use crate::people::text::Name;
 use crate::upkeep::identity;
 
 use super::assembly::{Assembly, Foundations, assemble};
+use super::broken_part::{NamedTask, wait_until_told_or_broken};
 use super::dependencies::UntilStopping;
 use super::failed::Failed;
 use super::settings::{Settings, own_url};
@@ -78,8 +79,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
         Box::pin(load_demo(&assembly.app)).await?;
     }
     let stop_upkeep = CancellationToken::new();
-    let mut upkeep = background::upkeep(&settings, &assembly, &stop_upkeep);
-    let mut tasks = background::beside(&settings, &assembly, &stop_upkeep);
+    let mut tasks = background::all(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app));
     let operations = listening
         .operations
@@ -93,7 +93,12 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
     tracing::info!(%address, %public_url, "serving");
     let mut broken = None;
     let told_or_broken = async {
-        broken = wait_until_told_or_broken(stop, &mut assembly.committing, &mut upkeep).await;
+        let writing = [
+            ("the committing task", &mut assembly.committing),
+            ("the access log", &mut assembly.logging),
+        ];
+        let beside = tasks.iter_mut().map(|(name, task)| (*name, task));
+        broken = wait_until_told_or_broken(stop, writing.into_iter().chain(beside)).await;
         stopping.cancel();
     };
     let served = serve::serve(
@@ -109,7 +114,6 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
     if let Some(broken) = broken {
         return Err(broken.into_failure());
     }
-    tasks.push(("upkeep", upkeep));
     tasks.extend(operations.map(|task| ("showing health and metrics", task)));
     stop_in_order(assembly, tasks).await;
     match ended {
@@ -156,41 +160,8 @@ fn not_listening(error: &ServeError, flag: &str) -> Failed {
     Failed::because(format!("{error}; choose another address with {flag}"))
 }
 
-/// A part of the service that ended although it should have gone on.
-struct BrokenPart {
-    part: &'static str,
-    outcome: Result<(), JoinError>,
-}
-
-impl BrokenPart {
-    /// A service that cannot write, or whose tail grows without bound, must not keep running and report that
-    /// it is well.
-    fn into_failure(self) -> Failed {
-        let Self { part, outcome } = self;
-        let reason = outcome
-            .err()
-            .map_or_else(|| "it ended".to_owned(), |error| error.to_string());
-        tracing::error!(part, reason, "a part of the service broke; it stops");
-        Failed::because(format!("{part} failed: {reason}; start the service again"))
-    }
-}
-
-/// Done when `stop` is, or when a part ends without which the service must not go on.
-async fn wait_until_told_or_broken(
-    stop: impl Future<Output = ()>,
-    committing: &mut JoinHandle<()>,
-    upkeep: &mut JoinHandle<()>,
-) -> Option<BrokenPart> {
-    let (part, outcome) = tokio::select! {
-        () = stop => return None,
-        ended = committing => ("the committing task", ended),
-        ended = upkeep => ("upkeep", ended),
-    };
-    Some(BrokenPart { part, outcome })
-}
-
 /// Waits for the background work, each task with its name, and then closes what it worked with.
-async fn stop_in_order(assembly: Assembly, tasks: Vec<(&'static str, JoinHandle<()>)>) {
+async fn stop_in_order(assembly: Assembly, tasks: Vec<NamedTask>) {
     let limit = assembly.app.settings.shutdown_limit;
     for (what, task) in tasks {
         finished(what, task, limit).await;

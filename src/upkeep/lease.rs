@@ -108,6 +108,11 @@ impl Leases {
         done
     }
 
+    /// Counts work that failed, for whoever goes on with it themselves.
+    pub fn note_failure(&self) {
+        self.meters.failures.inc();
+    }
+
     async fn renew_until_lost(&self, name: &str) -> Result<(), StoreError> {
         loop {
             tokio::time::sleep(RENEWAL_INTERVAL).await;

@@ -56,6 +56,7 @@ impl Scanning {
     pub async fn run(self, stop: CancellationToken) {
         loop {
             if let Err(error) = Box::pin(self.leases.alone("scan", &stop, self.round())).await {
+                self.leases.note_failure();
                 tracing::warn!(%error, "files could not be scanned and will be tried again");
             }
             tokio::select! {

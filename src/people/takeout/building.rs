@@ -47,11 +47,13 @@ impl Building {
         let mut looked: Option<Moment> = None;
         while !stop.is_cancelled() {
             if let Err(error) = Box::pin(self.round(&stop)).await {
+                self.leases.note_failure();
                 tracing::warn!(%error, "exports could not be made and will be tried again");
             }
             if looked.is_none_or(|looked| looked.elapsed() >= EXPIRY_PAUSE) {
                 looked = Some(Moment::now());
                 if let Err(error) = Box::pin(self.exports.remove_expired()).await {
+                    self.leases.note_failure();
                     tracing::warn!(%error, "expired exports stay until the next look");
                 }
             }

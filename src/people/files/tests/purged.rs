@@ -1,6 +1,7 @@
 //! What was deleted is gone for good when its time is over, and not before.
 
 use sqlx::Connection as _;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
@@ -222,6 +223,27 @@ async fn only_what_was_deleted_long_ago_is_purged() {
     // What newer versions took the place of was not deleted.
     assert_eq!(bench.get(old).await.state, FileState::Archived);
     assert_eq!(bench.bytes(new).await.unwrap(), b"new");
+}
+
+#[tokio::test]
+async fn what_cannot_be_purged_counts_as_work_that_failed() {
+    let bench = Bench::sqlite().await;
+    let meters = Meters::default().upkeep;
+    let purging = Purging {
+        leases: Leases::new(bench.catalog.clone(), "one".to_owned(), meters.clone()),
+        interval: Duration::ZERO,
+        ..purging(&bench, Duration::ZERO)
+    };
+    bench.catalog.close().await;
+    let stop = CancellationToken::new();
+    let counted = async {
+        while meters.failures.get() == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        stop.cancel();
+    };
+    let both = async { tokio::join!(purging.run(stop.clone()), counted) };
+    tokio::time::timeout(Duration::from_mins(1), both).await.unwrap();
 }
 
 #[tokio::test]
