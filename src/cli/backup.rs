@@ -94,14 +94,14 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<BackupReport, 
     let copied = backup::back_up(&catalog, &objects, keys.as_ref(), directory, clock, ids, &tell).await;
     progress.finish();
     catalog.close().await;
-    let mut copied =
-        copied.map_err(|error| Failed::because(format!("the backup is not complete: {error}")))?;
-    copied.wrong.extend(lacked);
-    // Last, so that no incomplete backup contains the keys.
+    let incomplete = |error| Failed::because(format!("the backup is not complete: {error}"));
+    let mut copied = copied.map_err(incomplete)?;
+    copied.report.wrong.extend(lacked);
+    // Before it is finished, since without them it would look like one that never made a token.
     if settings.identity.provider == Provider::Embedded {
         copy_keys(&settings.data_dir, directory)?;
     }
-    Ok(copied)
+    copied.finish().map_err(incomplete)
 }
 
 /// Reports what was copied, and fails if any of it is damaged.

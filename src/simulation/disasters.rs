@@ -245,7 +245,7 @@ impl World {
             &|_| (),
         )
         .await;
-        let wrong = copied.unwrap().wrong;
+        let wrong = copied.unwrap().finish().unwrap().wrong;
         if !wrong.is_empty() {
             self.fail(&format!("a backup complains of {wrong:?}"));
         }

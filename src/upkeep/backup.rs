@@ -67,8 +67,32 @@ pub struct BackupReport {
     pub wrong: Vec<String>,
 }
 
-/// Copies everything into the empty `directory`. When this returns `Ok` and nothing is wrong, the copy is
-/// complete, verified, and survives a power cut.
+/// A copy with everything in it, from which nothing can be served yet.
+#[derive(Debug)]
+#[must_use = "it is no backup before it is finished"]
+pub struct UnfinishedCopy {
+    directory: PathBuf,
+    /// What was copied.
+    pub report: BackupReport,
+}
+
+impl UnfinishedCopy {
+    /// Makes it one that can be served. When this returns `Ok` and nothing is wrong, the copy is complete,
+    /// verified, and survives a power cut.
+    pub fn finish(self) -> Result<BackupReport, StoreError> {
+        let Self { directory, report } = self;
+        mark(&directory)?;
+        finish(
+            &directory.join(UNFINISHED_CATALOGUE),
+            &directory.join(CATALOGUE_FILE),
+        )?;
+        sync(&directory)?;
+        Ok(report)
+    }
+}
+
+/// Copies everything into the empty `directory`. Whatever else belongs to the copy is put beside it before it
+/// is finished.
 pub async fn back_up(
     catalog: &Catalog,
     objects: &ObjectStorage,
@@ -77,7 +101,7 @@ pub async fn back_up(
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     tell: &(dyn Fn(BackupProgress) + Sync),
-) -> Result<BackupReport, StoreError> {
+) -> Result<UnfinishedCopy, StoreError> {
     let identity = ids.next();
     let file = directory.join(UNFINISHED_CATALOGUE);
     let mut copied = BackupReport::default();
@@ -121,10 +145,10 @@ pub async fn back_up(
             Err(error) => return Err(error),
         }
     }
-    mark(directory)?;
-    finish(&file, &directory.join(CATALOGUE_FILE))?;
-    sync(directory)?;
-    Ok(copied)
+    Ok(UnfinishedCopy {
+        directory: directory.to_owned(),
+        report: copied,
+    })
 }
 
 /// The object store of the copy.

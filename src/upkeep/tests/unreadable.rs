@@ -102,7 +102,8 @@ async fn copied(
     let directory = tempfile::tempdir().unwrap();
     let (clock, ids) = (Arc::new(SystemClock), Arc::new(SystemIds::default()));
     let catalog = &bench.stores.catalog;
-    back_up(catalog, objects, keys, directory.path(), clock, ids, &|_| ()).await
+    let copied = back_up(catalog, objects, keys, directory.path(), clock, ids, &|_| ()).await;
+    copied?.finish()
 }
 
 #[tokio::test]

@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::catalog::test_databases::file_in;
-use crate::upkeep::backup::{BackupReport, COPY_MARK, OBJECTS_FOLDER, UNFINISHED_CATALOGUE, back_up};
+use crate::upkeep::backup::{
+    BackupReport, CATALOGUE_FILE, COPY_MARK, OBJECTS_FOLDER, UNFINISHED_CATALOGUE, back_up,
+};
 use crate::upkeep::check::{self, check};
 use crate::upkeep::flush::flush;
 use crate::upkeep::identity::{ApartError, settle};
@@ -167,9 +169,8 @@ async fn a_check_tells_of_a_damaged_catalogue() {
 async fn copied(bench: &Bench, directory: &Path) -> BackupReport {
     let (catalog, objects) = (&bench.stores.catalog, bench.stores.objects());
     let (clock, ids) = (Arc::new(SystemClock), Arc::new(SystemIds::default()));
-    back_up(catalog, objects, None, directory, clock, ids, &|_| ())
-        .await
-        .unwrap()
+    let copied = back_up(catalog, objects, None, directory, clock, ids, &|_| ()).await;
+    copied.unwrap().finish().unwrap()
 }
 
 #[tokio::test]
@@ -187,6 +188,20 @@ async fn a_copy_holds_what_was_there_and_can_be_served() {
     assert_eq!(complaints(&restored).await, Vec::<String>::new());
     restored.put(&many(20_000, 10, LAST_DAY_OF_2023), false).await;
     assert_eq!(restored.visible().await.len(), before.len() + 10);
+}
+
+#[tokio::test]
+async fn a_copy_cannot_be_served_before_all_that_belongs_to_it_is_there() {
+    let bench = lived_in().await;
+    let (catalog, objects) = (&bench.stores.catalog, bench.stores.objects());
+    let directory = tempfile::tempdir().unwrap();
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(SystemIds::default()));
+    let copied = back_up(catalog, objects, None, directory.path(), clock, ids, &|_| ()).await;
+    let copied = copied.unwrap();
+    let is_there = |name: &str| directory.path().join(name).exists();
+    assert!(is_there(UNFINISHED_CATALOGUE) && !is_there(CATALOGUE_FILE));
+    copied.finish().unwrap();
+    assert!(!is_there(UNFINISHED_CATALOGUE) && is_there(CATALOGUE_FILE));
 }
 
 #[tokio::test]
