@@ -265,7 +265,8 @@ impl ObjectStore for SealedObjects {
             location: location.clone(),
             beneath: self.beneath.put_multipart_opts(&sealed, options).await?,
             sealer: Sealer::new(key),
-            ready: heading,
+            heading,
+            held: Vec::new(),
         }))
     }
 
@@ -341,12 +342,18 @@ impl ObjectStore for SealedObjects {
 }
 
 /// An object that is sealed while it is written.
+///
+/// S3 refuses an object if any part of it but the last has less than 5 MiB. The last block can be sealed only
+/// when nothing follows it. So a part is sent when the next one is put: the last block then becomes the end
+/// of the last part, instead of a part behind it.
 struct SealedUpload {
     location: Path,
     beneath: Box<dyn MultipartUpload>,
     sealer: Sealer,
-    /// Sealed, but not sent yet.
-    ready: Vec<u8>,
+    /// What the first part begins with; empty once it has it.
+    heading: Vec<u8>,
+    /// The part that was put last: sealed, but not sent yet.
+    held: Vec<u8>,
 }
 
 impl fmt::Debug for SealedUpload {
@@ -358,23 +365,29 @@ impl fmt::Debug for SealedUpload {
 #[async_trait]
 impl MultipartUpload for SealedUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        let mut sealed = std::mem::take(&mut self.heading);
         for part in &data {
-            if self.sealer.push(part, &mut self.ready).is_none() {
+            if self.sealer.push(part, &mut sealed).is_none() {
                 let error = refused(&self.location, "it cannot be sealed");
                 return Box::pin(std::future::ready(Err(error)));
             }
         }
-        self.beneath.put_part(std::mem::take(&mut self.ready).into())
+        let before = std::mem::replace(&mut self.held, sealed);
+        if before.is_empty() {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        self.beneath.put_part(before.into())
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
+        let mut last = std::mem::take(&mut self.held);
+        // Still there if no part was put.
+        last.append(&mut self.heading);
         self.sealer
-            .finish(&mut self.ready)
+            .finish(&mut last)
             .ok_or_else(|| refused(&self.location, "it cannot be sealed"))?;
-        if !self.ready.is_empty() {
-            self.beneath
-                .put_part(std::mem::take(&mut self.ready).into())
-                .await?;
+        if !last.is_empty() {
+            self.beneath.put_part(last.into()).await?;
         }
         self.beneath.complete().await
     }

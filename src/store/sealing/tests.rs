@@ -1,5 +1,7 @@
 //! Sealing: what was sealed opens as it was, only with its key and only in its place.
 
+mod short_parts;
+
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use uuid::Uuid;
