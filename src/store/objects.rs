@@ -4,6 +4,7 @@
 //! Lives as long as the process. Knows nothing of what the objects contain.
 
 mod s3;
+mod silence;
 mod writing;
 
 use std::ops::Range;

@@ -11,6 +11,7 @@ use object_store::path::Path;
 use object_store::prefix::PrefixStore;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 
+use super::silence::BoundedSilence;
 use crate::store::errors::StoreError;
 use crate::store::signing::Signing;
 
@@ -34,12 +35,14 @@ pub(super) fn open_s3(
                 base: 2.0,
             },
             max_retries: 5,
-            retry_timeout: Duration::from_secs(20),
+            // Longer than the longest silence, so that what meets one is tried once more.
+            retry_timeout: Duration::from_secs(50),
         })
+        .with_http_connector(BoundedSilence)
         .with_client_options(
             ClientOptions::new()
                 .with_connect_timeout(Duration::from_secs(3))
-                .with_timeout(Duration::from_secs(30)),
+                .with_timeout_disabled(),
         );
     for (name, value) in options {
         // Other variables of the same family, such as profiles, mean nothing here.
