@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ahash::HashMap;
 use arrow::array::{
     Array as _, ArrayRef, ArrowPrimitiveType, AsArray as _, Float64Array, Int8Array, Int64Array, RecordBatch,
     StringDictionaryBuilder, TimestampMicrosecondArray,
@@ -16,7 +17,7 @@ use crate::model::sources::SourceClass;
 use crate::model::summary::Summary;
 use crate::store::errors::StoreError;
 
-/// Sources are searched one by one, so no more than these are kept from one rollup to the next.
+/// Each rollup ends with a look at every source that is kept, so no more than these are kept for the next.
 const SOURCES_REMEMBERED: usize = 16;
 
 /// Rollups of one month: all of them, or as many as are handed out at a time.
@@ -49,6 +50,9 @@ pub struct Gatherer {
     /// The start of the current rollup.
     rollup: i64,
     seats: Vec<Seat>,
+    /// Where the seats of each source are, one for each of its classes. Rows without a source are found as
+    /// those of a nameless one.
+    places: HashMap<String, Vec<usize>>,
     columns: Columns,
     done: Vec<Gathered>,
 }
@@ -86,6 +90,7 @@ impl Gatherer {
             reached: i64::MIN,
             rollup: i64::MIN,
             seats: Vec::new(),
+            places: HashMap::default(),
             columns: Columns::default(),
             done: Vec::new(),
         }
@@ -177,16 +182,23 @@ impl Gatherer {
         Ok(())
     }
 
+    /// Looked up and not searched for: thousands of sources may write in one hour, each row of another one
+    /// than the row before.
     fn seat(&mut self, source: Option<&str>, class: i8) -> usize {
+        let name = source.unwrap_or_default();
         let is_it = |seat: &Seat| seat.class == class && seat.source.as_deref() == source;
-        self.seats.iter().position(is_it).unwrap_or_else(|| {
-            self.seats.push(Seat {
-                source: source.map(str::to_owned),
-                class,
-                summary: Summary::default(),
-            });
-            self.seats.len() - 1
-        })
+        let mut places = self.places.get(name).into_iter().flatten();
+        if let Some(place) = places.find(|place| self.seats.get(**place).is_some_and(is_it)) {
+            return *place;
+        }
+        let place = self.seats.len();
+        self.seats.push(Seat {
+            source: source.map(str::to_owned),
+            class,
+            summary: Summary::default(),
+        });
+        self.places.entry(name.to_owned()).or_default().push(place);
+        place
     }
 
     /// Ends the current rollup. Seats stay for the next, because the same sources usually continue.
@@ -201,6 +213,7 @@ impl Gatherer {
         }
         if self.seats.len() > SOURCES_REMEMBERED {
             self.seats.clear();
+            self.places.clear();
         }
     }
 

@@ -288,6 +288,43 @@ async fn object(directory: &std::path::Path, rows: &RecordBatch) -> (PieceFiles,
     (PieceFiles::new(objects, 1 << 20), place, piece)
 }
 
+#[test]
+fn sources_are_told_apart_however_many_there_are() {
+    // Of each of 200 sources and of none, in two classes, five rows in each of two hours, never two in a row.
+    let sample = |number: i64| {
+        let source = u8::try_from(number * 7 % 201).ok().filter(|source| *source < 200);
+        Sample {
+            start: BEGIN + number * MINUTE * 2 / 67,
+            end: BEGIN + number * MINUTE * 2 / 67,
+            value: Some((number % 40) as f64),
+            source,
+            class: 3 + (number / 201 % 2) as i8,
+        }
+    };
+    let samples: Vec<Sample> = (0..4020).map(sample).collect();
+    let january = Month::of(BEGIN).unwrap().number;
+    for step in Step::COARSE_FIRST {
+        let mut gatherer = Gatherer::new(step, true);
+        for part in samples.chunks(1000) {
+            gatherer.take(&batch(part)).unwrap();
+        }
+        let gathered = gatherer.finish().unwrap();
+        assert_eq!(gathered.len(), 1);
+        let rollups = &gathered[0].rollups;
+        assert_eq!(
+            rollup_rows(rollups),
+            expected(&samples, step.micros(), january, true),
+            "{step:?}"
+        );
+        if step == Step::Quarter {
+            assert_eq!(
+                rollup_rows(&coarser(rollups, Step::Hour).unwrap()),
+                expected(&samples, Step::Hour.micros(), january, true)
+            );
+        }
+    }
+}
+
 fn every(interval: i64, count: i64) -> Vec<Sample> {
     let sample = |number: i64| Sample {
         start: BEGIN + number * interval,
