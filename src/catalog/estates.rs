@@ -2,9 +2,11 @@
 //! ledgers, pieces in their order, dead rows, the bytes of the tail, what people define, write and prefer,
 //! and who read what of them.
 //!
-//! Read in one transaction, page by page, so that it takes the memory of a page; put back in one transaction,
-//! and verified against its digests before that commits. Knows tables and columns; knows nothing of what the
-//! rows mean, so a new table with a person in it only needs to be listed here.
+//! Read in one transaction, page by page, so that it takes the memory of a page, and put back in one
+//! transaction. Before that commits, partitions, pieces and dead rows are held against their digests;
+//! documents, definitions, sources and the bytes of the tail are not: they are when they are read. Knows
+//! tables and columns; knows nothing of what the rows mean, so a new table with a person in it only needs to
+//! be listed here.
 
 mod manifests;
 mod pages;

@@ -184,7 +184,9 @@ impl Catalog {
     }
 }
 
-/// Takes the counts of a type in the minutes from `minute` on out of the tables; returns their sum.
+/// Takes the counts of a type in the minutes from `minute` on out of the tables; returns their sum. Damaged
+/// ones go too, uncounted: one that stayed would be in the way of what is counted in its minute later, and no
+/// write of the type would succeed then.
 pub(super) async fn take_minutes_from(
     session: &mut Session,
     person: PersonId,

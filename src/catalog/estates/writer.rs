@@ -1,4 +1,4 @@
-//! Puts back what was read of a person, in one transaction, and verifies it before that commits.
+//! Puts back what was read of a person, in one transaction, and verifies the partitions before that commits.
 
 use super::pages::{BLOBS, EstatePage, TABLES, bytes_of, row_of, unreadable};
 use crate::catalog::Catalog;
@@ -100,7 +100,8 @@ impl EstateWriter {
         Ok(())
     }
 
-    /// Makes the rows durable, if they are all of one state, with nothing missing and nothing extra.
+    /// Makes the rows durable, if partitions, pieces and dead rows are all of one state, with nothing missing
+    /// and nothing extra.
     pub async fn finish(mut self) -> Result<(), CatalogError> {
         let rows = verify_partitions(&mut self.session, self.person).await?;
         read_partitions(&mut self.session, self.person, rows).await?;
