@@ -98,7 +98,7 @@ impl Database {
     /// what everybody has of a kind.
     pub(super) fn by_index(&self, name: &str) -> String {
         match self {
-            Self::Sqlite { .. } => format!(" INDEXED BY {name}"),
+            Self::Sqlite { .. } => indexed_by(name),
             Self::Postgres(_) => String::new(),
         }
     }
@@ -341,6 +341,14 @@ impl Session {
         }
     }
 
+    /// A clause as [`Database::by_index`] gives it.
+    pub(super) fn by_index(&self, name: &str) -> String {
+        match self {
+            Self::Sqlite(_) => indexed_by(name),
+            Self::Postgres(_) => String::new(),
+        }
+    }
+
     /// Whether the transaction can go on reading after damage. PostgreSQL aborts it.
     pub(super) const fn goes_on_after_damage(&self) -> bool {
         matches!(self, Self::Sqlite(_))
@@ -478,6 +486,10 @@ async fn empty_log(writer: &Writer) -> Result<(), CatalogError> {
     Err(CatalogError::Contended {
         detail: "somebody reads an earlier state of it".to_owned(),
     })
+}
+
+fn indexed_by(name: &str) -> String {
+    format!(" INDEXED BY {name}")
 }
 
 fn postgres_definitions(script: &str) -> String {

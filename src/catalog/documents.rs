@@ -9,7 +9,9 @@ mod deleted;
 mod document;
 mod folder_links;
 mod reading;
+mod same_ids;
 
 pub use deleted::{DeletedPage, DeletedPlace};
 pub(super) use document::document_of;
 pub use document::{Change, Changed, Document, DocumentCursor, DocumentKind, DocumentStamp, Link};
+pub(super) use same_ids::{BY_DOCUMENT, links_of_one};

@@ -8,6 +8,7 @@ mod erased_texts;
 mod erasures;
 mod estates;
 mod orphans;
+mod same_ids;
 mod states;
 mod updates;
 mod witnesses;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 use super::document::{Change, Changed, Document, DocumentKind, DocumentStamp, Link, NAME_COLUMN, values};
+use super::same_ids::{BY_DOCUMENT, links_of_one, own};
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
@@ -162,7 +163,7 @@ async fn update(
         .await?;
     folder.digest ^= before.checksum ^ all_of(&written.checksums);
     if let Some(links) = links {
-        folder.digest ^= remove_links(session, owner).await?;
+        folder.digest ^= remove_links(session, person, owner).await?;
         folder.digest ^= insert_links(session, person, owner, links).await?;
     }
     Ok(Changed::Done)
@@ -185,7 +186,7 @@ async fn remove(
         )
         .await?;
     folder.documents -= 1;
-    folder.digest ^= before.checksum ^ remove_links(session, document).await?;
+    folder.digest ^= before.checksum ^ remove_links(session, person, document).await?;
     Ok(Changed::Done)
 }
 
@@ -244,14 +245,17 @@ async fn insert_links(
     Ok(all_of(&written.checksums))
 }
 
-async fn remove_links(session: &mut Session, document: Uuid) -> Result<u32, CatalogError> {
-    let before = session
+async fn remove_links(session: &mut Session, person: PersonId, document: Uuid) -> Result<u32, CatalogError> {
+    // Found by the document alone, so that a link is noticed whose person is damaged.
+    let found = session
         .select(&LINKS, "WHERE document = $1", vec![id(document)])
         .await?;
+    let before = own(found, person)?;
+    let of_document = links_of_one(&session.by_index(BY_DOCUMENT));
     session
         .execute(
-            "DELETE FROM links WHERE document = $1".to_owned(),
-            vec![id(document)],
+            format!("DELETE FROM {}{of_document}", LINKS.name),
+            vec![id(document), id(person.0)],
         )
         .await?;
     Ok(before.iter().fold(0, |digest, row| digest ^ row.checksum))

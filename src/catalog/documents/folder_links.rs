@@ -2,6 +2,7 @@
 //!
 //! Each link is verified; whether they are all is for the folder's digest to tell.
 
+use super::same_ids::own;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
 use crate::catalog::rows::{id, text};
@@ -11,7 +12,7 @@ use crate::model::ids::PersonId;
 
 /// From so many documents on, a person may have far fewer links. So many links are too many to read for few.
 const MANY: i64 = 1000;
-/// The links of each document in turn.
+/// The links of each document in turn, and with them those of other people's documents under the same ids.
 const BY_DOCUMENTS: &str =
     "WHERE document IN (SELECT document FROM documents WHERE person = $1 AND kind = $2)";
 /// How many links a person has, up to `$2`.
@@ -27,7 +28,7 @@ pub(super) async fn links_of_folder(
 ) -> Result<Vec<VerifiedRow>, CatalogError> {
     let values = vec![id(person.0), text(kind)];
     if documents < MANY || has_many_links(session, person).await? {
-        return session.select(&LINKS, BY_DOCUMENTS, values).await;
+        return own(session.select(&LINKS, BY_DOCUMENTS, values).await?, person);
     }
     let rows = session.fetch(by_links(), values).await?;
     rows.iter().map(|row| LINKS.verify(row)).collect()

@@ -169,16 +169,18 @@ impl Catalog {
         let ids = named.iter().map(|(document, _)| id(*document));
         let (list, ids) = one_of(1 + values.len(), ids.collect());
         values.extend(ids);
-        let by_key = format!("WHERE kind IN {kinds} AND document IN {list} ORDER BY document");
-        let mut rows = self.database.find(&DOCUMENTS, &by_key, values).await?;
-        if rows.len() >= named.len() {
-            return Ok(rows);
+        let by_key = format!("WHERE kind IN {kinds} AND document IN {list}");
+        let mut rows = Vec::with_capacity(named.len());
+        let mut present = BTreeSet::new();
+        for row in self.database.find(&DOCUMENTS, &by_key, values).await? {
+            let document = row.id(1, |bytes| Uuid::from_slice(bytes).ok())?;
+            // Somebody else may have a document of another kind under this id.
+            if named.contains(&(document, row.id(2, PersonId::from_slice)?)) {
+                present.insert(document);
+                rows.push(row);
+            }
         }
         // A link whose document is not there may be that of a row with a damaged kind. No key finds that.
-        let mut present = BTreeSet::new();
-        for row in &rows {
-            present.insert(row.id(1, |bytes| Uuid::from_slice(bytes).ok())?);
-        }
         let of_one = of_one(&self.database.by_index(BY_CHANGE));
         for (document, owner) in named.iter().filter(|(document, _)| !present.contains(document)) {
             let values = vec![id(owner.0), id(*document)];

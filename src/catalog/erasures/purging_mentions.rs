@@ -9,7 +9,7 @@ use super::erasure::Erasure;
 use super::owned_groups;
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
-use crate::catalog::documents::DocumentKind;
+use crate::catalog::documents::{BY_DOCUMENT, DocumentKind, links_of_one};
 use crate::catalog::errors::CatalogError;
 use crate::catalog::folders::{read_folder, write_folder};
 use crate::catalog::granting::{INVITES, MEMBER_OF, SHARED_WITH_PERSON};
@@ -22,8 +22,6 @@ use crate::model::ids::PersonId;
 const AT_ONCE: i64 = 64;
 /// The kinds of links that lead to people.
 const TO_PEOPLE: [&str; 2] = [SHARED_WITH_PERSON, INVITES];
-/// The index by which the links of a document are found.
-const BY_DOCUMENT: &str = "links_by_document";
 /// One link.
 const OF_LINK: &str = "WHERE kind = $1 AND target = $2 AND document = $3";
 
@@ -149,12 +147,6 @@ impl Catalog {
 /// The rest of a `select` of links of some kinds from other people's documents to a person.
 fn to_person(kinds: &str) -> String {
     format!("WHERE kind IN {kinds} AND target = $1 AND person <> $1 ORDER BY kind, target, document LIMIT $2")
-}
-
-/// The rest of a statement about the links of a document. `by_document` makes the database find them by it:
-/// it would take a person for having as few.
-fn links_of_one(by_document: &str) -> String {
-    format!("{by_document} WHERE document = $1 AND person = $2")
 }
 
 /// The document that a link of `owner` belongs to. It is looked for by its key; one whose kind is damaged is

@@ -334,12 +334,6 @@ impl Importer {
         let partitions = self.catalog.partitions_of(person).await?;
         Ok(partitions.iter().map(|partition| partition.records).sum())
     }
-
-    /// Whether somebody else has a document here under the same id.
-    async fn is_taken(&self, document: &Document) -> Result<bool, ImportError> {
-        let found = self.catalog.document(document.kind, document.id).await?;
-        Ok(found.is_some_and(|found| found.person != document.person))
-    }
 }
 
 /// What stays in the archive because it concerns others, in words.

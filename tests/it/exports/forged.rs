@@ -72,7 +72,7 @@ impl Forged {
     }
 
     /// This archive with other elements in a list.
-    fn with_list(mut self, name: &str, change: impl FnOnce(&mut Vec<Value>)) -> Self {
+    pub(super) fn with_list(mut self, name: &str, change: impl FnOnce(&mut Vec<Value>)) -> Self {
         let member = self.member(name);
         let mut elements: Vec<Value> = serde_json::from_slice(member).unwrap();
         change(&mut elements);

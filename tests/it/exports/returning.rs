@@ -6,6 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::everything::{Choices, answers, assert_equal, live};
+use super::forged::Forged;
 use super::{archive, import, imported, some_records};
 use crate::files::{announce, download, get, put, upload};
 use crate::harness::{Person, Setup, heart_rate, id, instant};
@@ -224,4 +225,37 @@ async fn shares_are_told_of_and_not_given_again() {
     assert!(said.contains("1 data shares"), "{said}");
     let shares = there.get("/user/v1/datashare").await.must_be(200).json();
     assert!(!shares.to_string().contains("a share"), "{shares}");
+}
+
+#[tokio::test]
+async fn what_somebody_else_has_stays_theirs_whatever_has_its_id_in_an_archive() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Setup::default().start();
+    let (person, friend) = (server.person(), server.person());
+    some_records(&friend).await;
+    let share = crate::sharing::share_of(&["HeartRate"], &person);
+    let share = crate::sharing::share(&friend, &share).await;
+    person.post(TAG, &json!({"name": "calm"})).await.must_be(201);
+    let taken = archive(&person, folder.path()).await;
+    let given = async || {
+        let shares = friend.get(crate::sharing::DATASHARE).await.must_be(200).json();
+        let received = person.get(crate::sharing::DATASET).await.must_be(200).json();
+        (shares, received)
+    };
+    let before = given().await;
+    let forged = folder.path().join("forged.zip");
+    for updated_at in ["2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"] {
+        let named_as_the_share = Forged::of(&taken).with_list("tags.json", |tags| {
+            tags[0]["id"] = share["datashare_id"].clone();
+            tags[0]["name"] = json!("forged");
+            tags[0]["updated_at"] = json!(updated_at);
+        });
+        named_as_the_share.write(&forged);
+        imported(&server, &forged, None);
+        assert_eq!(given().await, before);
+    }
+    let mut names = crate::harness::texts(&person.get(TAG).await.must_be(200).rows(), "name");
+    names.sort_unstable();
+    assert_eq!(names, ["calm", "forged"]);
+    assert!(server.run(&["check"]).status.success());
 }

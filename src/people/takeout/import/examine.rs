@@ -33,6 +33,8 @@ pub(super) struct Plan {
     pub preferences: Map<String, Value>,
     /// New ids for those that are taken here.
     pub renaming: Renaming,
+    /// The ids of all documents of the archive.
+    ids: BTreeSet<Uuid>,
 }
 
 impl Plan {
@@ -87,6 +89,7 @@ impl Importer {
             },
             preferences: archive.object(PREFERENCES)?,
             renaming: Renaming::default(),
+            ids: BTreeSet::new(),
         };
         let lists: Vec<(DocumentKind, &str)> =
             NOTES.into_iter().chain([(DocumentKind::File, FILES)]).collect();
@@ -131,8 +134,9 @@ impl Importer {
         let mut ids = BTreeSet::new();
         for (number, kept) in (1_usize..).zip(archive.list::<KeptDocument>(name)?) {
             let document = plan.as_written(kind, kept?)?;
-            if !ids.insert(document.id) {
-                return Err(ArchiveError::Damaged(format!("{name} has {} twice", document.id)).into());
+            ids.insert(document.id);
+            if !plan.ids.insert(document.id) {
+                return Err(ArchiveError::Damaged(format!("{name} has {} again", document.id)).into());
             }
             judge(&document).map_err(|reason| {
                 let place = format!("{} ({})", element(number), document.id);
@@ -193,14 +197,13 @@ impl Importer {
         Ok(())
     }
 
-    /// Gives a content another id if somebody else has one with this id here.
+    /// Gives a content another id if anything else here has its id.
     async fn examine_file(&self, plan: &mut Plan, document: &Document) -> Result<(), ImportError> {
         let file = File::of(document)?;
-        let content = self
-            .catalog
-            .document(DocumentKind::FileContent, file.content)
-            .await?;
-        if content.is_some_and(|content| content.person != plan.known.id) {
+        if self
+            .is_taken(DocumentKind::FileContent, file.content, plan.known.id)
+            .await?
+        {
             let other = Renaming::other(plan.known.id, file.content);
             plan.renaming.rename(file.content, other);
         }
@@ -229,20 +232,23 @@ impl Importer {
         })
     }
 
-    /// Gives a document another id if somebody else has one with this id here.
+    /// Gives a document another id if anything else here has its id.
     async fn make_way(&self, plan: &mut Plan, document: &Document) -> Result<(), ImportError> {
-        if self.is_taken(document).await? {
-            let other = Renaming::other(document.person, document.id);
-            plan.renaming.rename(document.id, other);
-            let renamed = Document {
-                id: other,
-                ..document.clone()
-            };
-            if self.is_taken(&renamed).await? {
+        let person = plan.known.id;
+        if self.is_taken(document.kind, document.id, person).await? {
+            let other = Renaming::other(person, document.id);
+            if self.is_taken(document.kind, other, person).await? {
                 return Err(taken(document.id));
             }
+            plan.renaming.rename(document.id, other);
         }
         Ok(())
+    }
+
+    /// Whether a document here has this id that is of somebody else or of another kind. Of another kind too:
+    /// an archive may name the id of a share, which its readers know.
+    async fn is_taken(&self, kind: DocumentKind, id: Uuid, person: PersonId) -> Result<bool, ImportError> {
+        Ok(self.catalog.is_id_of_another(kind, id, person).await?)
     }
 
     /// The types that the archive defines, by their names there.
@@ -358,6 +364,7 @@ mod tests {
             },
             preferences: Map::new(),
             renaming,
+            ids: BTreeSet::new(),
         };
         let named = |kind, name: Option<String>, body: &Value| {
             let document = Document {
