@@ -23,6 +23,7 @@ pub mod compare_rows;
 pub mod compile;
 pub mod context;
 pub mod dating;
+mod declared;
 pub mod decode;
 pub mod decompress;
 pub mod deleted_ids;

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use arrow::datatypes::{DataType as ColumnType, Field, Fields};
 
 use super::columns::Cell;
+use super::declared::DeclaredMembers;
 use super::field_plan::western;
 use super::json;
 use crate::model::faults::LocPart;
@@ -152,6 +153,7 @@ fn list<'a>(raw: &'a str, item: &Field) -> Result<Filled<'a>, Misfit> {
 
 fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> {
     let given = json::fields(raw.as_bytes()).map_err(|_| misfit("type", "expected object"))?;
+    let declared = DeclaredMembers::new(members, given.len());
     let mut cells = vec![Cell::Null; members.len()];
     let mut seen = vec![false; members.len()];
     let mut rests: Vec<Option<String>> = vec![None; members.len()];
@@ -164,7 +166,7 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
     };
     for field in given {
         let name = field.name.as_ref();
-        let Some((position, member)) = members.find(name) else {
+        let Some((position, member)) = declared.find(name) else {
             keep(name, field.raw);
             continue;
         };

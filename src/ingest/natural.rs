@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::compile::CompiledType;
+use super::declared::DeclaredMembers;
 use super::extras::{NOT_PRESENT, ORIGINAL_UNIT, ORIGINAL_VALUE};
 use super::field_plan::{FieldPlan, KnownField, Role, western};
 use super::json;
@@ -326,8 +327,9 @@ fn as_stored(value: Value, column: &Field, canonical: &Canonical) -> Value {
                 Canonical::Members(members) => members.as_slice(),
                 _ => &[],
             };
+            let declared = DeclaredMembers::new(columns, members.len());
             let member = |(name, value): (String, Value)| {
-                let Some((at, column)) = columns.find(&name) else {
+                let Some((at, column)) = declared.find(&name) else {
                     return Some((name, value));
                 };
                 let value = as_stored(value, column, canonical.get(at).unwrap_or(&Canonical::AsSent));
