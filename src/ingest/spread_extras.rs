@@ -7,10 +7,12 @@
 
 use std::borrow::Cow;
 
+use ahash::{HashMap, HashMapExt, HashSet};
 use arrow::datatypes::{DataType as ColumnType, Field as ColumnField, FieldRef};
 
 use super::body::RecordPosition;
 use super::cells;
+use super::declared::DeclaredMembers;
 use super::field_plan::{FieldPlan, KnownField, Role};
 use super::given_once::{given_twice, is_any_given_twice};
 use super::json::{self, Field};
@@ -23,7 +25,7 @@ const DEEPEST_EXTRAS: usize = 4;
 
 /// The names of the members that were sent among the extras.
 #[derive(Debug, Default)]
-pub(super) struct SentInExtras(Vec<String>);
+pub(super) struct SentInExtras(HashSet<String>);
 
 impl SentInExtras {
     /// The faults of the record at `place`, where its members were sent.
@@ -69,21 +71,22 @@ fn spread_out(record: &[u8], plan: &FieldPlan) -> Option<(Vec<u8>, SentInExtras)
     if members.is_empty() {
         return None;
     }
-    let names: Vec<String> = members
-        .iter()
-        .map(|member| member.name.clone().into_owned())
-        .collect();
+    let mut among = AmongExtras::of(&members, plan);
     let mut misfits = Vec::new();
-    let mut besides = |fields| settled(fields, plan, &mut members, &mut misfits);
+    let mut besides = |fields| settled(fields, plan, &mut among, &mut misfits);
     let (before, after) = (besides(before), besides(after));
-    let stays = |name: &String| misfits.iter().any(|misfit: &Field<'_>| misfit.name == *name);
-    let sent = names.into_iter().filter(|name| !stays(name)).collect();
+    let stay: HashSet<&str> = misfits.iter().map(|misfit| &*misfit.name).collect();
+    let names = members.iter().map(|member| &*member.name);
+    let sent: HashSet<String> = names
+        .filter(|name| !stay.contains(name))
+        .map(str::to_owned)
+        .collect();
     // A schema that requires extras still finds them.
-    let left = json::object(members_of(&misfits));
+    let left = json::object(misfits.iter().copied().map(name_and_value));
     let left = String::from_utf8(left).ok()?;
-    let is_left = !members.iter().any(|member| is_extras(plan, member));
+    let is_left = !among.left().any(|member| is_extras(plan, member));
     let all = texts(&before)
-        .chain(members_of(&members))
+        .chain(among.left().map(name_and_value))
         .chain(is_left.then_some((EXTRAS, left.as_str())))
         .chain(texts(&after));
     Some((json::object(all), SentInExtras(sent)))
@@ -122,51 +125,111 @@ fn gather<'a>(extras: &'a str, plan: &FieldPlan, deepest: usize, members: &mut V
     Some(())
 }
 
-/// The fields without extras. Of what is among the `members` of the extras too there is one, if both can be
-/// one. Else both stay, and the decoder refuses what is given twice. Null gives way to anything else but what
-/// its column cannot hold: that becomes one of the `misfits`.
-fn settled<'f, 'a>(
-    fields: &'f [Field<'_>],
+/// What two members have in common that can be one: the number of their field, or a name that is no field.
+#[derive(PartialEq, Eq, Hash)]
+enum SameField<'n> {
+    Known(usize),
+    Undeclared(&'n str),
+}
+
+impl<'n> SameField<'n> {
+    fn of(member: &'n Field<'_>, plan: &FieldPlan) -> Self {
+        let number = plan.field(&member.name);
+        number.map_or(Self::Undeclared(&member.name), Self::Known)
+    }
+}
+
+/// The members of extras, of which each may become one with a field beside them. There may be as many of both
+/// as a record can hold.
+struct AmongExtras<'m, 'a> {
+    members: &'m [Field<'a>],
+    /// Where the first member of a field stands that is not taken,
+    first: HashMap<SameField<'m>, usize>,
+    /// and for each member where the next one of its field does.
+    next: Vec<Option<usize>>,
+    is_taken: Vec<bool>,
+}
+
+impl<'m, 'a> AmongExtras<'m, 'a> {
+    fn of(members: &'m [Field<'a>], plan: &FieldPlan) -> Self {
+        let mut first = HashMap::with_capacity(members.len());
+        let mut next = vec![None; members.len()];
+        for (place, (member, next)) in members.iter().zip(&mut next).enumerate().rev() {
+            *next = first.insert(SameField::of(member, plan), place);
+        }
+        Self {
+            members,
+            first,
+            next,
+            is_taken: vec![false; members.len()],
+        }
+    }
+
+    fn find(&self, same: &SameField<'m>) -> Option<&'m Field<'a>> {
+        self.members.get(*self.first.get(same)?)
+    }
+
+    /// Takes the member that `find` finds.
+    fn take(&mut self, same: SameField<'m>) {
+        let Some(place) = self.first.remove(&same) else {
+            return;
+        };
+        if let Some(is_taken) = self.is_taken.get_mut(place) {
+            *is_taken = true;
+        }
+        if let Some(next) = self.next.get(place).copied().flatten() {
+            self.first.insert(same, next);
+        }
+    }
+
+    /// The members that nothing took.
+    fn left(&self) -> impl Iterator<Item = &'m Field<'a>> {
+        let members = self.members.iter().zip(&self.is_taken);
+        members
+            .filter(|(_, is_taken)| !**is_taken)
+            .map(|(member, _)| member)
+    }
+}
+
+/// The fields without extras. Of what is `among` the extras too there is one, if both can be one. Else both
+/// stay, and the decoder refuses what is given twice. Null gives way to anything else but what its column
+/// cannot hold: that becomes one of the `misfits`.
+fn settled<'m, 'a>(
+    fields: &'m [Field<'_>],
     plan: &FieldPlan,
-    members: &mut Vec<Field<'a>>,
-    misfits: &mut Vec<Field<'a>>,
-) -> Vec<(&'f str, Cow<'f, str>)> {
+    among: &mut AmongExtras<'m, 'a>,
+    misfits: &mut Vec<&'m Field<'a>>,
+) -> Vec<(&'m str, Cow<'m, str>)> {
     let mut settled = Vec::with_capacity(fields.len());
     for field in fields.iter().filter(|field| !is_extras(plan, field)) {
-        let number = plan.field(&field.name);
-        let is_same_field = |member: &Field<'_>| match number {
-            Some(_) => plan.field(&member.name) == number,
-            None => member.name == field.name,
-        };
-        let at = members.iter().position(is_same_field);
-        let among = at.and_then(|at| members.get(at));
-        let (Some(at), Some(among)) = (at, among) else {
+        let same = SameField::of(field, plan);
+        let Some(member) = among.find(&same) else {
             settled.push((field.name.as_ref(), Cow::Borrowed(field.raw)));
             continue;
         };
         if field.raw == "null" {
-            if is_misfit(plan, among) {
+            if is_misfit(plan, member) {
                 settled.push((field.name.as_ref(), Cow::Borrowed(field.raw)));
-                misfits.push(members.remove(at));
+                misfits.push(member);
+                among.take(same);
             }
             continue;
         }
-        let among = among.raw;
-        let united = if among == "null" {
+        let united = if member.raw == "null" {
             Some(Cow::Borrowed(field.raw))
         } else {
-            united_in_column(field, among, plan)
+            united_in_column(field, member.raw, plan)
         };
         if united.is_some() {
-            members.remove(at);
+            among.take(same);
         }
         settled.push((field.name.as_ref(), united.unwrap_or(Cow::Borrowed(field.raw))));
     }
     settled
 }
 
-fn members_of<'f>(fields: &'f [Field<'_>]) -> impl Iterator<Item = (&'f str, &'f str)> {
-    fields.iter().map(|member| (member.name.as_ref(), member.raw))
+fn name_and_value<'f>(member: &'f Field<'_>) -> (&'f str, &'f str) {
+    (member.name.as_ref(), member.raw)
 }
 
 fn texts<'f>(members: &'f [(&'f str, Cow<'f, str>)]) -> impl Iterator<Item = (&'f str, &'f str)> {
@@ -207,20 +270,23 @@ fn united<'f>(
         json::fields(beside.as_bytes()).ok()?,
         json::fields(among.as_bytes()).ok()?,
     );
+    let declared = DeclaredMembers::new(columns, own.len());
+    let other_values: HashMap<&str, &str> = others.iter().map(name_and_value).collect();
     let mut members: Vec<(&str, Cow<'_, str>)> = Vec::with_capacity(own.len());
     for member in &own {
-        let other = others.iter().find(|other| other.name == member.name);
-        let declared = columns.iter().find(|column| *column.name() == member.name);
-        let raw = match other {
+        let raw = match other_values.get(&*member.name).copied() {
             None => Cow::Borrowed(member.raw),
-            Some(other) if other.raw == "null" || other.raw == member.raw => Cow::Borrowed(member.raw),
-            Some(other) if member.raw == "null" => Cow::Borrowed(other.raw),
-            Some(other) => united(declared?, &Canonical::AsSent, member.raw, other.raw)?,
+            Some(other) if other == "null" || other == member.raw => Cow::Borrowed(member.raw),
+            Some(other) if member.raw == "null" => Cow::Borrowed(other),
+            Some(other) => {
+                let (_, column) = declared.find(&member.name)?;
+                united(column, &Canonical::AsSent, member.raw, other)?
+            }
         };
         members.push((member.name.as_ref(), raw));
     }
-    let is_new = |other: &&Field<'_>| own.iter().all(|member| member.name != other.name);
-    let new = others.iter().filter(is_new);
+    let own_names: HashSet<&str> = own.iter().map(|member| &*member.name).collect();
+    let new = others.iter().filter(|other| !own_names.contains(&*other.name));
     members.extend(new.map(|other| (other.name.as_ref(), Cow::Borrowed(other.raw))));
     String::from_utf8(json::object(texts(&members)))
         .ok()

@@ -1,5 +1,7 @@
 //! What is sent under `extras` to a person's own type, whose answers show it beside the other members.
 
+use std::time::{Duration, Instant as Moment};
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -99,6 +101,50 @@ fn rule_8_4_what_was_sent_before_its_field_was_declared_comes_back_as_it_is_read
             assert_eq!(cell(&found, "extras", row), extras, "{read}");
             assert_eq!(cell(&found, "n", row), "", "{read}");
         }
+    }
+}
+
+/// One name is written with an escape, so that the complete way is needed.
+#[test]
+fn each_of_many_members_is_looked_up_among_many_extras_without_going_through_all_of_them() {
+    const MANY: usize = 20_000;
+    let named = |letter: char, value: usize| {
+        let members = (0..MANY).map(|number| format!("\"{letter}{number:06}\":{value}"));
+        members.collect::<Vec<_>>().join(",")
+    };
+    let (beside, among) = (named('a', 0), named('b', 1));
+    for rest in [
+        format!(r#""\u0061zz":0,{beside},"extras":{{{among}}}"#),
+        format!(r#""o":{{"\u0061zz":0,{beside}}},"extras":{{"o":{{{among}}}}}"#),
+    ] {
+        let mut decoder = decoder_of(&open());
+        let begun = Moment::now();
+        let pushed = decoder.push(0, line(&rest).as_bytes());
+        let took = begun.elapsed();
+        assert!(pushed.is_ok(), "{:?}", pushed.map_err(|faults| faults.len()));
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        let extras = cell(&decoder.take().unwrap(), "extras", 0);
+        for member in [r#""azz":0"#, r#""a000000":0"#, r#""a019999":0"#, r#""b019999":1"#] {
+            assert!(extras.contains(member), "{member}");
+        }
+    }
+}
+
+#[test]
+fn of_several_extras_of_one_field_each_is_held_against_what_stands_beside_them() {
+    for (rest, at) in [
+        (r#""n":3,"extras":{"n":3,"extras":{"n":4}}"#, "extras.n"),
+        (r#""n":null,"extras":{"n":3,"extras":{"n":3}}"#, "extras.n"),
+        (
+            r#""free":1,"extras":{"free":null,"extras":{"free":1}}"#,
+            "extras.free",
+        ),
+    ] {
+        let found = faults(&open(), rest);
+        assert!(
+            found.contains(&(format!("body.7.{at}"), "duplicate")),
+            "{rest}: {found:?}"
+        );
     }
 }
 
