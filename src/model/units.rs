@@ -168,7 +168,9 @@ impl Units {
             }
         };
         let target = self.stored_in(expected).ok_or_else(unknown)?;
-        if from == self.ambiguous_percent.spelling && target.dimension == "percentage" {
+        // A person who defines a metric means percent; only platform exports write fractions this way.
+        let is_ambiguous = from == self.ambiguous_percent.spelling && !data_type.contains('/');
+        if is_ambiguous && target.dimension == "percentage" {
             return Ok(self.percent(data_type));
         }
         let candidates = self.measures(from).ok_or_else(unknown)?;
@@ -215,11 +217,6 @@ impl Units {
     }
 
     fn percent(&self, data_type: &str) -> Conversion {
-        // A person who defines a metric in percent means percent; only platform exports write fractions this
-        // way.
-        if data_type.contains('/') {
-            return Conversion::Same;
-        }
         let limit = self
             .ambiguous_percent
             .except

@@ -238,6 +238,35 @@ fn rule_8_7_a_unit_that_only_an_own_metric_has_takes_others_like_it() {
 }
 
 #[test]
+fn rule_8_7_a_sign_of_percent_means_hundredths_of_an_own_metric_in_whatever_it_is_kept() {
+    let registry = Registry::builtin().unwrap();
+    let mut traits = registry
+        .get("BloodOxygenSaturation")
+        .unwrap()
+        .metric
+        .clone()
+        .unwrap();
+    for (kept, sent, expected) in [
+        ("percent", 0.97, 0.97),
+        ("percent", 50.0, 50.0),
+        ("{percent}", 50.0, 50.0),
+        ("%", 50.0, 50.0),
+        ("fraction", 50.0, 0.5),
+        ("[ppth]", 5.0, 50.0),
+        ("[ppm]", 0.5, 5000.0),
+    ] {
+        traits.unit = Some(kept.to_owned());
+        for sign in ["%", "percent"] {
+            let converted = registry.units().convert(sent, sign, &traits, "Metric/x").unwrap();
+            assert!(
+                (converted - expected).abs() < 1e-9,
+                "{sent} {sign} in {kept}: {converted}"
+            );
+        }
+    }
+}
+
+#[test]
 fn rule_8_7_another_dimension_is_refused() {
     for (metric, unit) in [
         ("StepCount", "kg"),
