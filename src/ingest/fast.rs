@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType as ColumnType, Field};
 
+use super::bounds::LONGEST_SOURCE;
 use super::columns::Cell;
 use super::compile::CompiledType;
 use super::context::DecodeContext;
@@ -345,6 +346,10 @@ impl<'a> FastRecord<'_, '_, 'a> {
             }
             ColumnType::Utf8 | ColumnType::Dictionary(..) if !rule.formatted && !is_json_text(stored) => {
                 let text = self.any_text(rule)?;
+                // What names a source has a limit of its own, which the complete way tells.
+                if text.len() > LONGEST_SOURCE && stored.name() == "source_id" {
+                    return None;
+                }
                 self.cells.push((column, Cell::Text(text)));
                 Some(())
             }

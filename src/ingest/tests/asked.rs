@@ -421,6 +421,16 @@ fn a_name_of_its_writer_that_is_refused_has_the_place_where_it_was_sent() {
 }
 
 #[test]
+fn a_source_id_has_the_length_of_a_name_on_the_fast_way_too() {
+    let times = r#""start_time":"2024-05-01T10:00:00Z","end_time":"2024-05-01T11:00:00Z""#;
+    let line = |length: usize| format!(r#"{{{times},"source_id":"{}"}}"#, "x".repeat(length));
+    let too_long = line(LONGEST_SOURCE + 1);
+    refused("DurationAnnotation", &too_long, "body.7.source_id", "too_long");
+    let longest = stored("DurationAnnotation", &line(LONGEST_SOURCE), "source_id");
+    assert_eq!(longest.len(), LONGEST_SOURCE);
+}
+
+#[test]
 fn numbers_as_text_and_times_as_numbers_are_taken_where_that_is_declared() {
     let leave = |epoch| Leave {
         natural_ids: false,
