@@ -1,6 +1,7 @@
 //! Turns a person's own definition into a data type like any other: the schema of its base plus the person's
 //! members.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -225,7 +226,8 @@ fn members_nullable(mut property: Value, depth: usize) -> Value {
     if depth >= DEEPEST_STRUCT {
         return property;
     }
-    let required: Vec<String> = strings(property.get("required"))
+    // The names of an object's members may be as many as a body can hold.
+    let required: HashSet<String> = strings(property.get("required"))
         .into_iter()
         .map(str::to_owned)
         .collect();

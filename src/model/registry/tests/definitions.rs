@@ -600,3 +600,24 @@ fn rule_6_definitions_are_kept_as_json() {
         assert_eq!(serde_json::from_str::<Definition>(&kept).unwrap(), definition);
     }
 }
+
+#[test]
+fn what_an_object_requires_is_not_gone_through_for_each_of_its_members() {
+    let members: serde_json::Map<String, Value> = (0..2000)
+        .map(|number| (format!("m{number:06}"), json!({"type": "string"})))
+        .collect();
+    let mut required: Vec<String> = (0..200_000).map(|number| format!("q{number:06}")).collect();
+    required.push("m000007".to_owned());
+    let mut stored = define(Base::Event, &json!({"name": "X"}));
+    stored.schema = Some(json!({"properties": {
+        "o": {"type": "object", "properties": members, "required": required},
+    }}));
+    let begun = std::time::Instant::now();
+    let kind = build(&stored);
+    let took = begun.elapsed();
+    assert!(took < std::time::Duration::from_secs(2), "{took:?}");
+    let schema = kind.schema.value();
+    let members = &schema["properties"]["o"]["properties"];
+    assert_eq!(members["m000007"]["type"], "string");
+    assert_eq!(members["m000008"]["type"], json!(["string", "null"]));
+}
