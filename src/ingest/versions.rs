@@ -11,7 +11,8 @@ use crate::model::version::repeats;
 const SOURCE_PROPERTIES: &str = "source_properties";
 const VERSION: &str = "operatingSystemVersion";
 
-/// Whether a column holds versions. In a person's own type it would be a plain text.
+/// Whether a column holds versions. In a person's own type a member of this name is a plain text, unless the
+/// type was defined before annotations of built-in schemas were taken out of it.
 pub(super) fn is_version(field: &Field) -> bool {
     field.name() == VERSION && matches!(field.data_type(), DataType::Dictionary(..))
 }

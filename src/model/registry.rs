@@ -17,6 +17,7 @@ mod json_list;
 mod layout;
 mod memory;
 mod own;
+mod product_annotations;
 pub mod schema;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::data_type::{DataType, Layout, TypeId, Undeclared};
 use super::definition::{Base, Definition, OF_METRICS};
 use super::layout::{DEEPEST_STRUCT, LayoutError, members_mut};
+use super::product_annotations::as_understood;
 use super::schema::RecordSchema;
 use super::{builtin, entry};
 use crate::model::ids::PersonId;
@@ -25,20 +26,6 @@ const MERGED_KEYWORDS: [&str; 8] = [
     "properties",
     "required",
     "examples",
-];
-/// Annotations for the product in built-in schemas; removed from a person's.
-const PRODUCT_ANNOTATIONS: [&str; 11] = [
-    "x-role",
-    "x-aliases",
-    "x-hidden",
-    "x-span",
-    "x-dictionary",
-    "x-structs",
-    "x-longitude",
-    "x-private",
-    "x-throughout",
-    "x-unknown",
-    "x-yes-no",
 ];
 /// Scales with more steps than this are bounded, but their steps are not checked.
 const MOST_LISTED_STEPS: i64 = 1000;
@@ -110,14 +97,14 @@ fn record_schema(base: &DataType, definition: &Definition) -> Value {
                     .properties()
                     .and_then(|properties| properties.get(name));
                 if let (Some(member), Some(repeated)) = (members.get_mut(name), repeated) {
-                    let repeated = without_our_annotations(repeated);
+                    let repeated = as_understood(repeated);
                     let is_required = name == "value" || own_required.contains(&name);
                     bind_besides(member, if is_required { repeated } else { nullable(repeated) });
                 }
             }
         }
         for (name, property) in definition.own_properties() {
-            let property = members_nullable(without_our_annotations(property), 0);
+            let property = members_nullable(as_understood(property), 0);
             let is_required = own_required.contains(&name.as_str());
             members.insert(
                 name.clone(),
@@ -210,14 +197,6 @@ fn bind_besides(member: &mut Value, repeated: Value) {
     if binds {
         members.insert("allOf".to_owned(), Value::Array(vec![repeated]));
     }
-}
-
-fn without_our_annotations(property: &Value) -> Value {
-    let mut property = property.clone();
-    if let Some(members) = property.as_object_mut() {
-        members.retain(|name, _| !PRODUCT_ANNOTATIONS.contains(&name.as_str()));
-    }
-    property
 }
 
 /// The members of an object that is stored as one follow the same rule as those of the record, except where

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::shape::{Base, Definition, Scale};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::metric::MetricKind;
+use crate::model::registry::product_annotations::take_out;
 use crate::model::strict_json;
 use crate::model::text::composed;
 
@@ -198,7 +199,7 @@ impl Reader {
         }
     }
 
-    /// An object, or the text of one.
+    /// An object, or the text of one, without what only built-in schemas say.
     fn schema(&mut self, spec: &Map<String, Value>, definition: &mut Definition) {
         let loc = ["body", "record_spec", "schema"];
         let parsed = match spec.get("schema") {
@@ -212,7 +213,10 @@ impl Reader {
         };
         match parsed {
             Some(Value::Null) => definition.schema = None,
-            Some(schema @ Value::Object(_)) => definition.schema = Some(schema),
+            Some(mut schema @ Value::Object(_)) => {
+                take_out(&mut schema, definition.schema.as_ref());
+                definition.schema = Some(schema);
+            }
             _ => self.refuse(
                 &loc,
                 "schema",

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use crate::model::metric::MetricKind;
 use crate::model::registry::layout::column;
+use crate::model::registry::product_annotations::as_understood;
 
 /// Members that every record of a defined type has; a person's own must have other names.
 pub(super) const RESERVED_MEMBERS: [&str; 8] = [
@@ -108,7 +109,7 @@ impl Definition {
     /// The columns the members are stored in.
     pub(super) fn columns(&self) -> Vec<Field> {
         self.own_properties()
-            .map(|(name, property)| column(name, property))
+            .map(|(name, property)| column(name, &as_understood(property)))
             .collect()
     }
 }

@@ -587,6 +587,61 @@ fn rule_6_annotations_in_a_persons_schema_do_not_reach_the_product() {
     assert!(kind.layout.aliases.is_empty());
 }
 
+fn annotated() -> Value {
+    json!({"properties": {
+        "version": {"type": "array", "items": {"type": "integer"}, "x-version": true},
+        "o": {"type": "object", "properties": {
+            "answer": {"type": "integer", "x-yes-no": true}, "text": {"type": "string", "x-version": true},
+            "east": {"type": "number", "x-longitude": true}, "own": {"type": "string", "x-private": true},
+        }},
+    }})
+}
+
+#[test]
+fn rule_6_annotations_of_members_do_not_reach_the_product_either() {
+    let body = json!({"name": "X", "record_spec": {"schema": annotated()}});
+    let plain = json!({"name": "X", "record_spec": {"schema": {"properties": {
+        "version": {"type": "array", "items": {"type": "integer"}},
+        "o": {"type": "object", "properties": {
+            "answer": {"type": "integer"}, "text": {"type": "string"}, "east": {"type": "number"},
+            "own": {"type": "string"},
+        }},
+    }}}});
+    let [annotated, plain] = [body, plain].map(|body| build(&define(Base::Event, &body)));
+    assert_eq!(annotated.layout.storage, plain.layout.storage);
+    assert_eq!(annotated.layout.read, plain.layout.read);
+    assert_eq!(annotated.layout.private, plain.layout.private);
+    assert_eq!(*annotated.schema.value(), *plain.schema.value());
+}
+
+#[test]
+fn rule_6_a_stored_type_keeps_what_its_annotations_made_of_it() {
+    let mut stored = define(Base::Event, &json!({"name": "X"}));
+    stored.schema = Some(annotated());
+    let before = build(&stored);
+    let column = |name: &str| {
+        before
+            .layout
+            .storage
+            .field_with_name(name)
+            .unwrap()
+            .data_type()
+            .clone()
+    };
+    assert_eq!(column("version"), dictionary_text());
+    let mut grown = annotated();
+    grown["properties"]["more"] = json!({"type": "number", "x-yes-no": true});
+    let spec = json!({"record_spec": {"schema": grown}});
+    let after = build(&stored.amended(&spec).unwrap());
+    for name in ["version", "o"] {
+        let [after, before] =
+            [&after, &before].map(|kind| kind.layout.storage.field_with_name(name).unwrap());
+        assert_eq!(after, before);
+    }
+    let more = after.layout.storage.field_with_name("more").unwrap();
+    assert_eq!(*more.data_type(), ArrowType::Float64);
+}
+
 #[test]
 fn rule_6_definitions_are_kept_as_json() {
     for definition in [
