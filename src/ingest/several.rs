@@ -45,6 +45,7 @@ pub struct Several {
     known_lists: HashMap<Vec<TargetPlace>, DeletionList>,
     seen: SourcesSeen,
     turns: usize,
+    row_bytes: usize,
 }
 
 /// A list of deletions from the same places, by its number.
@@ -107,7 +108,14 @@ impl Several {
             known_lists: HashMap::new(),
             seen: SourcesSeen::default(),
             turns: 0,
+            row_bytes: 0,
         }
+    }
+
+    /// About how many bytes the rows take so far.
+    #[must_use]
+    pub const fn row_bytes(&self) -> usize {
+        self.row_bytes
     }
 
     /// Accepts a record of a type. Tombstones are not stored: they are for `delete`.
@@ -143,7 +151,9 @@ impl Several {
                 none.insert(decoder.map_err(NotTaken::Decode)?)
             }
         };
+        let before = decoder.bytes();
         decoder.push(place, json).map_err(NotTaken::Invalid)?;
+        self.row_bytes += decoder.bytes().saturating_sub(before);
         partition.put.extend(decoder.last_given_id());
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The rules for a definition, and for changing one into the next.
 
-use arrow::datatypes::Field;
+use arrow::datatypes::{DataType as ArrowType, Field};
 use serde_json::Value;
 
 use super::shape::{Base, Definition, OF_METRICS, RESERVED_MEMBERS};
@@ -14,6 +14,9 @@ use crate::model::text::{self, TextError, composed};
 const LONGEST_NAME: usize = 200;
 /// The most members of one type; more would make every file of it wide.
 const MOST_PROPERTIES: usize = 200;
+/// The most columns of a new type, with those of the objects in it, for the same reason: each of them takes
+/// memory in every row that is made and in every file that is written.
+const MOST_COLUMNS: usize = 1000;
 /// The deepest nesting of a schema.
 const DEEPEST_SCHEMA: usize = 32;
 
@@ -62,7 +65,33 @@ pub(super) fn faults_of_novelty(before: Option<&Definition>, after: &Definition)
     let name = fault_of_name(&after.name).filter(|_| is_new_name);
     let amounts = fault_of_amounts(after).filter(|_| before.and_then(fault_of_amounts).is_none());
     let required = fault_of_required(after).filter(|_| before.and_then(fault_of_required).is_none());
-    name.into_iter().chain(amounts).chain(required).collect()
+    let width = fault_of_width(after).filter(|_| before.and_then(fault_of_width).is_none());
+    name.into_iter()
+        .chain(amounts)
+        .chain(required)
+        .chain(width)
+        .collect()
+}
+
+/// Objects are stored member by member, however few of them a record has.
+fn fault_of_width(definition: &Definition) -> Option<Fault> {
+    let columns = definition.columns();
+    let width: usize = columns.iter().map(|column| columns_in(column.data_type())).sum();
+    (width > MOST_COLUMNS).then(|| {
+        let message = format!(
+            "a data type has at most {MOST_COLUMNS} members, with those of the objects in it; put the rest \
+             into an object without properties"
+        );
+        Fault::new(at_schema(&["properties"]), "too_many_properties", message)
+    })
+}
+
+fn columns_in(stored: &ArrowType) -> usize {
+    match stored {
+        ArrowType::Struct(members) => members.iter().map(|member| columns_in(member.data_type())).sum(),
+        ArrowType::List(item) => columns_in(item.data_type()),
+        _ => 1,
+    }
 }
 
 /// What no record keeps under its own name cannot be required.

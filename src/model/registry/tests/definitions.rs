@@ -564,6 +564,36 @@ fn rule_6_a_definition_grows_and_never_changes_what_is_stored() {
 }
 
 #[test]
+fn rule_6_a_new_type_is_no_wider_than_its_files_may_be() {
+    let wide = |members: usize| {
+        let named = |number| (format!("m{number}"), json!({"type": "number"}));
+        let inner: serde_json::Map<String, Value> = (0..members).map(named).collect();
+        json!({"properties": {"o": {"type": "object", "properties": {
+            "in": {"type": "object", "properties": inner}, "any": {"type": "object"},
+        }}}})
+    };
+    let body = |schema: Value| json!({"name": "Wide", "record_spec": {"schema": schema}});
+    let widest = define(Base::Event, &body(wide(999)));
+    let fault = [(
+        "body.record_spec.schema.properties".to_owned(),
+        "too_many_properties",
+    )];
+    assert_eq!(kinds(Definition::read(Base::Event, &body(wide(1000)))), fault);
+    let mut grown = wide(999);
+    grown["properties"]["more"] = json!({"type": "number"});
+    assert_eq!(kinds(widest.amended(&body(grown))), fault);
+    // What was defined before stays, and may be changed.
+    let mut stored = widest;
+    stored.schema = Some(wide(2000));
+    let mut grown = wide(2000);
+    grown["properties"]["more"] = json!({"type": "number"});
+    assert_eq!(
+        stored.amended(&body(grown)).unwrap().properties().unwrap().len(),
+        2
+    );
+}
+
+#[test]
 fn rule_6_annotations_in_a_persons_schema_do_not_reach_the_product() {
     let body = json!({
         "name": "X",
