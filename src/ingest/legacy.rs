@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 
 use serde_json::Value;
 
-use self::places::{Origin, Places};
+use self::places::{Places, TextPlace};
 pub use self::wrapper::LegacyRecord;
 use self::wrapper::{Content, DATA, METADATA, Other, RECORDED_AT, Time, unwrap};
 use super::body::{BodyForm, RecordPosition};
@@ -290,7 +290,7 @@ impl Unwrapping<'_> {
             for (index, text) in more.iter().enumerate() {
                 if known.insert(text) {
                     united.push(text);
-                    added.push(Origin { member, index });
+                    added.push(TextPlace { member, index });
                 }
             }
             put(&mut self.members, name, &Value::from(united).to_string());

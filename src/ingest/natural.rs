@@ -113,7 +113,7 @@ fn content(
             _ => {}
         }
     }
-    spread(extras, &mut content, plan);
+    put_beside(extras, &mut content, plan);
     content.retain(|_, value| !value.is_null());
     spell_sources(&mut content, plan, known, definition_in);
     leave_out_definition(&mut content, plan, known);
@@ -124,8 +124,9 @@ fn content(
 }
 
 /// Puts the members of extras beside the others, where it makes no difference to what is stored. Only what
-/// has the name of a field that it does not stand for stays among the extras.
-fn spread(extras: Map<String, Value>, content: &mut BTreeMap<String, Value>, plan: &FieldPlan) {
+/// has the name of a field that it does not stand for stays among the extras. Where `spread_extras` has put
+/// them there in the text, this finds nothing else to move.
+fn put_beside(extras: Map<String, Value>, content: &mut BTreeMap<String, Value>, plan: &FieldPlan) {
     let mut left = Map::new();
     for (name, value) in extras {
         let known = plan.field(&name).and_then(|field| plan.fields.get(field));

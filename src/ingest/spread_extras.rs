@@ -3,7 +3,8 @@
 //! what its column, which is null beside the extras, cannot hold stays among them: so answers show what was
 //! sent before its field was declared.
 //!
-//! Works on the text, so that later steps see nothing unusual. Knows JSON and plans.
+//! Works on the text, so that later steps see nothing unusual. Ids that follow from the content agree with it
+//! (`put_beside` in `natural`). Knows JSON and plans.
 
 use std::borrow::Cow;
 

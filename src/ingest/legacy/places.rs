@@ -21,12 +21,12 @@ struct United {
     name: String,
     /// How many texts it had before.
     own: usize,
-    added: Vec<Origin>,
+    added: Vec<TextPlace>,
 }
 
 /// Where a text of a list was sent: the member of the metadata, and its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(super) struct TextPlace {
     pub(super) member: &'static str,
     pub(super) index: usize,
 }
@@ -48,7 +48,7 @@ impl Places {
     }
 
     /// Notes what was added to a list, which had `own` texts if nothing had been added to it before.
-    pub(super) fn unite(&mut self, name: &str, own: usize, added: Vec<Origin>) {
+    pub(super) fn unite(&mut self, name: &str, own: usize, added: Vec<TextPlace>) {
         match self.united.iter_mut().find(|united| united.name == name) {
             Some(united) => united.added.extend(added),
             None => self.united.push(United {
@@ -74,12 +74,12 @@ impl Places {
         let Some(LocPart::Name(name)) = fault.loc.get(at) else {
             return;
         };
-        let origin = match fault.loc.get(at + 1) {
-            Some(LocPart::Index(index)) => self.origin(name, *index),
+        let text = match fault.loc.get(at + 1) {
+            Some(LocPart::Index(index)) => self.text(name, *index),
             _ => None,
         };
-        let (way, replaced): (Vec<LocPart>, usize) = match (origin, self.way_to(name)) {
-            (Some(Origin { member, index }), _) => (vec![METADATA.into(), member.into(), index.into()], 2),
+        let (way, replaced): (Vec<LocPart>, usize) = match (text, self.way_to(name)) {
+            (Some(TextPlace { member, index }), _) => (vec![METADATA.into(), member.into(), index.into()], 2),
             (None, Some(way)) => (way.iter().map(|part| part.as_str().into()).collect(), 1),
             (None, None) => (vec![DATA.into()], 0),
         };
@@ -87,7 +87,7 @@ impl Places {
     }
 
     /// Where the text of that index in a list was sent, if it was added to those before it.
-    fn origin(&self, name: &str, index: usize) -> Option<Origin> {
+    fn text(&self, name: &str, index: usize) -> Option<TextPlace> {
         let united = self.united.iter().find(|united| united.name == name)?;
         united.added.get(index.checked_sub(united.own)?).copied()
     }
