@@ -169,8 +169,8 @@ impl ReadState {
     }
 }
 
-/// The states that an answer over `partitions` depends on: of those that are `read`, which are some of them in
-/// the same order; of the others, whose columns the answer has too; and of the definitions.
+/// The states that an answer over `partitions` depends on: of those that are `read`, which are some of them
+/// in the same order; of the others, whose columns the answer has too; and of the definitions.
 pub(in crate::query) fn states_of<'a, Authority>(
     permit: &ReadPermit<Authority>,
     partitions: &'a [TypedPartition],
