@@ -1,14 +1,15 @@
 //! Bounds what a query takes while it runs, in time and in memory.
 //!
 //! Before it runs, steps are refused that nothing could interrupt ([`endless`]), and functions are limited
-//! whose results grow ([`bounded`]). While it runs, patterns are weighed against the texts that they meet
-//! ([`matching`]), and a [`guard`] stands above each operator. How large a plan becomes is limited beside
-//! this, in `unfolding`. Knows expressions, plans and batches; knows nothing of the text of a query or of who
-//! reads what.
+//! whose results grow ([`growth`], [`bounded`]). While it runs, patterns are weighed against the texts that
+//! they meet ([`matching`]), and a [`guard`] stands above each operator. How large a plan becomes is limited
+//! beside this, in `unfolding`. Knows expressions, plans and batches; knows nothing of the text of a query or
+//! of who reads what.
 
 pub(super) mod bounded;
 mod cheap;
 pub(super) mod endless;
+mod growth;
 pub(super) mod guard;
 mod matching;
 mod weighed;

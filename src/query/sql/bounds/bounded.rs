@@ -21,7 +21,8 @@ use datafusion::logical_expr::{
 use crate::query::sql::keep_names::rewrite_keeping_names;
 use crate::query::sql::stand_in::{Change, StandIn};
 
-use super::{endless, matching};
+use super::growth::Growth;
+use super::{endless, matching, widths};
 
 /// The most bytes in one result for one batch of rows.
 const LARGEST_RESULT: usize = 4 << 20;
@@ -32,50 +33,8 @@ const AT_ONCE: usize = 32;
 /// The most calls of such functions in one query.
 const MOST_CALLS: usize = 64;
 
-/// Functions whose results hold all of their arguments.
-const SUMS: [&str; 12] = [
-    "encode",
-    "concat",
-    "concat_ws",
-    "make_array",
-    "struct",
-    "named_struct",
-    "array_concat",
-    "array_append",
-    "array_prepend",
-    "map",
-    "overlay",
-    "to_char",
-];
-/// Functions whose results may hold one argument for each part of the first.
-const PRODUCTS: [&str; 4] = ["replace", "regexp_replace", "array_to_string", "translate"];
-
-/// Functions whose results have as many characters as their second argument says.
-const PADDINGS: [&str; 2] = ["lpad", "rpad"];
 /// The most bytes of a character.
 const CHARACTER_BYTES: usize = 4;
-
-/// Functions that compare each part of the first argument with each part of the second.
-const COMPARISONS: [&str; 6] = [
-    "array_has_all",
-    "array_has_any",
-    "btrim",
-    "ltrim",
-    "rtrim",
-    "strpos",
-];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Growth {
-    Sum,
-    Product,
-    /// To a number of characters.
-    Padding,
-    /// By a number of times.
-    Repetition,
-    /// The limit is on the time, not on the length of the result.
-    Comparisons,
-}
 
 /// A limit on what a function makes, or on how long it takes.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -86,18 +45,7 @@ pub(in crate::query::sql) struct Bounded {
 impl Bounded {
     /// The function itself or, if it needs a limit, a bounded version of it.
     pub(in crate::query::sql) fn around(function: &Arc<ScalarUDF>) -> Arc<ScalarUDF> {
-        let name = function.name();
-        let growth = if SUMS.contains(&name) {
-            Growth::Sum
-        } else if PRODUCTS.contains(&name) {
-            Growth::Product
-        } else if PADDINGS.contains(&name) {
-            Growth::Padding
-        } else if name == "repeat" {
-            Growth::Repetition
-        } else if COMPARISONS.contains(&name) {
-            Growth::Comparisons
-        } else {
+        let Some(growth) = Growth::of(function.name()) else {
             return Arc::clone(function);
         };
         if StandIn::<Self>::is(function) {
@@ -123,6 +71,13 @@ impl Bounded {
         let sizes = arguments.args.iter().map(|value| bytes(value, rows));
         let size = match self.growth {
             Growth::Sum => sizes.fold(0, usize::saturating_add),
+            Growth::Joined => {
+                let separator = arguments.args.first();
+                let separator: usize = separator.map_or(0, |value| lengths(value, rows).into_iter().sum());
+                // The sum has it once already.
+                let others = arguments.args.len().saturating_sub(2);
+                sizes.fold(others.saturating_mul(separator), usize::saturating_add)
+            }
             Growth::Product => {
                 let longest = arguments
                     .args
@@ -133,6 +88,28 @@ impl Bounded {
                     .unwrap_or_default();
                 let first = arguments.args.first().map_or(0, |value| bytes(value, rows));
                 first.saturating_mul(longest.saturating_add(1))
+            }
+            Growth::Replacement | Growth::Replacements => {
+                let list = arguments.args.first();
+                let replaced = if self.growth == Growth::Replacement {
+                    rows
+                } else {
+                    list.map_or(0, |value| lengths(value, rows).into_iter().sum())
+                };
+                let item = arguments.args.get(2).map_or(0, longer_by);
+                let first = list.map_or(0, |value| bytes(value, rows));
+                replaced.saturating_mul(item).saturating_add(first)
+            }
+            Growth::Zipped => {
+                let mut longest = vec![0; rows];
+                for value in &arguments.args {
+                    let lists = longest.iter_mut().zip(lengths(value, rows));
+                    lists.for_each(|(longest, length)| *longest = length.max(*longest));
+                }
+                let items: usize = longest.into_iter().sum();
+                let kinds = arguments.args.iter().map(ColumnarValue::data_type);
+                let padded = kinds.map(|lists| widths::of_missing_items(&lists).saturating_mul(items));
+                sizes.chain(padded).fold(0, usize::saturating_add)
             }
             Growth::Padding => {
                 let first = arguments.args.first().map_or(0, |value| bytes(value, rows));
@@ -223,6 +200,15 @@ fn bytes(value: &ColumnarValue, rows: usize) -> usize {
 /// The length of the longest text in bytes.
 fn longest(value: &ColumnarValue) -> usize {
     lengths(value, 1).into_iter().max().unwrap_or_default()
+}
+
+/// How much longer an item of a list may become where this value takes its place.
+fn longer_by(value: &ColumnarValue) -> usize {
+    match value {
+        value if value.data_type().is_primitive() => 0,
+        ColumnarValue::Array(array) => widths::width(array.as_ref()),
+        ColumnarValue::Scalar(scalar) => scalar.to_array().map_or(0, |one| widths::width(one.as_ref())),
+    }
 }
 
 impl Change for Bounded {
@@ -349,6 +335,8 @@ impl ScalarUDFImpl for JoinedTexts {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::datatypes::Field;
+    use datafusion::common::ScalarValue;
     use datafusion::functions::regex::regexp_replace;
     use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 
@@ -363,5 +351,65 @@ mod tests {
         let limited = limit_functions(plan).unwrap();
         let called = limited.expressions().remove(0).unalias_nested().data;
         assert!(is_bounded(&called), "{called:?}");
+    }
+
+    fn texts(texts: &[String]) -> ColumnarValue {
+        ColumnarValue::Array(Arc::new(StringArray::from_iter_values(texts)))
+    }
+
+    /// A list of so many short texts, as one value.
+    fn list_of(items: usize) -> ColumnarValue {
+        let items = vec![ScalarValue::from("a"); items];
+        let list = ScalarValue::new_list(&items, &DataType::Utf8, true);
+        ColumnarValue::Scalar(ScalarValue::List(list))
+    }
+
+    fn is_refused(growth: Growth, args: Vec<ColumnarValue>, rows: usize) -> bool {
+        let arguments = ScalarFunctionArgs {
+            args,
+            arg_fields: Vec::new(),
+            number_rows: rows,
+            return_field: Arc::new(Field::new("", DataType::Utf8, true)),
+            config_options: Arc::default(),
+        };
+        Bounded { growth }.refuse_growth("it", &arguments).is_err()
+    }
+
+    #[test]
+    fn a_separator_counts_between_each_two() {
+        let separator = "x".repeat(LARGEST_RESULT / 10);
+        let joined = |texts: usize| {
+            let mut args = vec![ColumnarValue::Scalar(separator.as_str().into())];
+            args.resize_with(1 + texts, || ColumnarValue::Scalar("a".into()));
+            args
+        };
+        assert!(!is_refused(Growth::Joined, joined(9), 1));
+        assert!(is_refused(Growth::Joined, joined(12), 1));
+    }
+
+    #[test]
+    fn each_item_may_become_as_long_as_what_replaces_it() {
+        let replaced = |items: usize, by: usize| {
+            let to = ColumnarValue::Scalar(ScalarValue::Utf8(Some("x".repeat(by))));
+            vec![list_of(items), ColumnarValue::Scalar("a".into()), to]
+        };
+        assert!(!is_refused(Growth::Replacements, replaced(1000, 4000), 1));
+        assert!(is_refused(Growth::Replacements, replaced(1000, 5000), 1));
+        assert!(!is_refused(Growth::Replacement, replaced(1000, 1 << 20), 1));
+        // One for each row.
+        let mut by_row = replaced(2, 1 << 20);
+        by_row[1] = texts(&["a", "b", "c", "d", "e"].map(str::to_owned));
+        assert!(is_refused(Growth::Replacement, by_row, 5));
+    }
+
+    #[test]
+    fn what_is_missing_beside_a_long_list_takes_room() {
+        let zipped = |short: usize| {
+            let mut lists = vec![list_of(1000)];
+            lists.resize_with(1 + short, || list_of(1));
+            lists
+        };
+        assert!(!is_refused(Growth::Zipped, zipped(10), 1));
+        assert!(is_refused(Growth::Zipped, zipped(300), 1));
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn spread(batch: &RecordBatch) -> usize {
 }
 
 /// Bytes of the widest value.
-fn width(array: &dyn Array) -> usize {
+pub(super) fn width(array: &dyn Array) -> usize {
     if let Some((longest, items)) = items(array) {
         return USUAL_WIDTH.saturating_add(longest.saturating_mul(width(items)));
     }
@@ -70,6 +70,32 @@ fn width(array: &dyn Array) -> usize {
         other => other.primitive_width(),
     };
     longest.unwrap_or(LEAST_WIDTH).saturating_add(USUAL_WIDTH)
+}
+
+/// Bytes of an item that is missing from lists of this type.
+pub(super) fn of_missing_items(lists: &DataType) -> usize {
+    match lists {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            of_missing(item.data_type())
+        }
+        _ => LEAST_WIDTH,
+    }
+}
+
+/// Bytes of a value that is missing.
+fn of_missing(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Struct(members) => {
+            let members = members.iter().map(|member| of_missing(member.data_type()));
+            members.fold(LEAST_WIDTH, usize::saturating_add)
+        }
+        DataType::FixedSizeList(item, length) => {
+            let length = usize::try_from(*length).unwrap_or_default();
+            length.saturating_mul(of_missing(item.data_type()))
+        }
+        DataType::FixedSizeBinary(size) => usize::try_from(*size).unwrap_or_default(),
+        other => other.primitive_width().unwrap_or(USUAL_WIDTH),
+    }
 }
 
 /// The most elements of one list, including those of nested lists.
