@@ -13,6 +13,7 @@ use futures::stream::{BoxStream, StreamExt as _, try_unfold};
 
 use crate::model::registry::{dictionary_text, timestamp};
 use crate::model::time::TimeRange;
+use crate::query::ground::turn::Turn;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending, one_partition};
 use crate::query::{Prepared, QueryError, Questions};
 
@@ -135,6 +136,7 @@ impl Step for PlaceSeries {
             row: 0,
             as_of: None,
             rows: Rows::new(task.schema(), Changes::new(self.change_meters)),
+            turn: Turn::new(),
             step: self,
         };
         Ok(try_unfold(walk, Walk::next).boxed())
@@ -150,6 +152,8 @@ struct Walk {
     row: usize,
     as_of: Option<AsOf>,
     rows: Rows,
+    /// Places that are too near make no rows, however many there are.
+    turn: Turn,
 }
 
 impl Walk {
@@ -167,6 +171,8 @@ impl Walk {
                     self.as_of = Some(as_of);
                     return Ok(Some((self.rows.finish()?, self)));
                 }
+                self.turn.spend(1);
+                self.turn.give_way().await;
             }
             let Some(batch) = self.batch.as_ref().filter(|_| !as_of.is_done()) else {
                 break;

@@ -8,7 +8,10 @@ use datafusion::arrow::datatypes::{Float64Type, Int64Type};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::physical_plan::collect;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::FutureExt as _;
+use futures::stream::iter;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Runtime;
@@ -38,26 +41,35 @@ struct Row {
     source: String,
 }
 
+const ONE: Update = Update {
+    time: 0,
+    latitude: 1.0,
+    longitude: 1.0,
+    accuracy: None,
+    source: 0,
+};
+
 fn floats(told: &[Update], of: fn(&Update) -> Option<f64>) -> ArrayRef {
     Arc::new(told.iter().map(of).collect::<Float64Array>())
 }
 
+fn batch(told: &[Update]) -> RecordBatch {
+    let times = TimestampMicrosecondArray::from_iter_values(told.iter().map(|told| told.time))
+        .with_data_type(timestamp());
+    RecordBatch::try_from_iter([
+        ("start_time", Arc::new(times) as ArrayRef),
+        ("latitude_degrees", floats(told, |told| Some(told.latitude))),
+        ("longitude_degrees", floats(told, |told| Some(told.longitude))),
+        ("horizontal_accuracy_meters", floats(told, |told| told.accuracy)),
+        (
+            "location_source",
+            Arc::new(Int8Array::from_iter_values(told.iter().map(|told| told.source))),
+        ),
+    ])
+    .unwrap()
+}
+
 async fn by_operator(told: &[Update], step: PlaceSeries, batch_rows: usize) -> Vec<Row> {
-    let batch = |told: &[Update]| {
-        let times = TimestampMicrosecondArray::from_iter_values(told.iter().map(|told| told.time))
-            .with_data_type(timestamp());
-        RecordBatch::try_from_iter([
-            ("start_time", Arc::new(times) as ArrayRef),
-            ("latitude_degrees", floats(told, |told| Some(told.latitude))),
-            ("longitude_degrees", floats(told, |told| Some(told.longitude))),
-            ("horizontal_accuracy_meters", floats(told, |told| told.accuracy)),
-            (
-                "location_source",
-                Arc::new(Int8Array::from_iter_values(told.iter().map(|told| told.source))),
-            ),
-        ])
-        .unwrap()
-    };
     let batches: Vec<RecordBatch> = told.chunks(batch_rows).map(batch).collect();
     let schema = batch(&[]).schema();
     let input = MemorySourceConfig::try_new_exec(&[batches], schema, None).unwrap();
@@ -200,13 +212,6 @@ fn rule_4_3_the_query_and_the_operator_agree() {
 #[test]
 fn series_of_many_batches_come_whole() {
     let runtime = Runtime::new().unwrap();
-    let told = Update {
-        time: 0,
-        latitude: 1.0,
-        longitude: 1.0,
-        accuracy: None,
-        source: 0,
-    };
     let end = BATCH_ROWS as i64 * 3 + 17;
     let step = PlaceSeries {
         slots: Slots {
@@ -217,7 +222,7 @@ fn series_of_many_batches_come_whole() {
         look_back: i64::MAX,
         change_meters: None,
     };
-    let found = runtime.block_on(by_operator(&[told], step, 1));
+    let found = runtime.block_on(by_operator(&[ONE], step, 1));
     assert_eq!(found.len() as i64, end);
     assert!(
         found
@@ -225,4 +230,32 @@ fn series_of_many_batches_come_whole() {
             .enumerate()
             .all(|(place, row)| row.slot == place as i64)
     );
+}
+
+#[test]
+fn slots_without_rows_let_others_go_first() {
+    for (end, is_at_once) in [(100, true), (1 << 17, false)] {
+        let step = PlaceSeries {
+            slots: Slots {
+                start: 0,
+                end,
+                rate: 1,
+            },
+            look_back: i64::MAX,
+            change_meters: Some(1000.0),
+        };
+        let told = batch(&[ONE]);
+        let walk = Walk {
+            fixes: Box::pin(RecordBatchStreamAdapter::new(told.schema(), iter([Ok(told)]))),
+            visits: None,
+            batch: None,
+            row: 0,
+            as_of: None,
+            rows: Rows::new(PlaceSeries::schema(), Changes::new(step.change_meters)),
+            turn: Turn::new(),
+            step,
+        };
+        let next = Walk::next(walk).now_or_never();
+        assert_eq!(next.is_some(), is_at_once, "{end} slots");
+    }
 }
