@@ -24,7 +24,7 @@ use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
 use crate::api::answer_headers::{SERVER_TIMING, again, content_tag, header_value, is_known, not_modified};
 use crate::api::app::App;
-use crate::api::failures::{Broken, count_break, failed, query_error};
+use crate::api::failures::{Broken, count_break, failed, for_the_log, query_error};
 use crate::api::layers::heads::deferred;
 use crate::api::problem::ApiError;
 use crate::api::recent_answers::{Question, RecentAnswers};
@@ -210,7 +210,7 @@ impl Run {
             let _held_until_the_last_chunk = &slot;
             if let Err(error) = chunk {
                 count_break(&meters, error);
-                span.in_scope(|| tracing::error!(%error, "an answer broke off"));
+                span.in_scope(|| tracing::error!(error = %for_the_log(error), "an answer broke off"));
             }
         });
         let timing = Timing {

@@ -7,6 +7,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 
 use crate::api::problem::{ApiError, invalid};
@@ -61,6 +62,29 @@ pub(super) fn count_break(meters: &Meters, error: &Broken) {
     }
 }
 
+/// What the log says of an error.
+pub(super) fn for_the_log(error: &Broken) -> String {
+    match error {
+        Broken::Plan(error) => kind_or_text(error),
+        error => error.to_string(),
+    }
+}
+
+/// The text of an error. What comes of computing says only of which kind it is: its text may quote the values
+/// of records.
+fn kind_or_text(error: &DataFusionError) -> String {
+    let computing = match error.find_root() {
+        root @ DataFusionError::Execution(_) => root.to_string(),
+        DataFusionError::ArrowError(root, _)
+            if !matches!(**root, ArrowError::IoError(..) | ArrowError::ExternalError(_)) =>
+        {
+            root.to_string()
+        }
+        _ => return error.to_string(),
+    };
+    computing.split(':').next().unwrap_or_default().to_owned()
+}
+
 /// The error that the caller gets when there is no first row.
 pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
     if let Some(what) = corrupt_part(&error) {
@@ -84,7 +108,7 @@ pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
             ApiError::deadline(error)
         }
         error if is_scarce(&error) => ApiError::unavailable(error, RETRY_AFTER),
-        other => ApiError::internal(other),
+        other => ApiError::internal(for_the_log(&other)),
     }
 }
 
@@ -133,7 +157,7 @@ pub fn planning_error(error: &DataFusionError) -> ApiError {
     } else if is_scarce(error) {
         ApiError::unavailable(error, RETRY_AFTER)
     } else {
-        ApiError::internal(error)
+        ApiError::internal(kind_or_text(error))
     }
 }
 
@@ -290,7 +314,6 @@ impl From<CommitError> for ApiError {
 mod tests {
     use axum::http::StatusCode;
     use axum::response::IntoResponse as _;
-    use datafusion::arrow::error::ArrowError;
     use datafusion::parquet::errors::ParquetError;
 
     use super::*;
@@ -422,6 +445,33 @@ mod tests {
             failed(&meters, DataFusionError::External(Box::new(periods)).into()),
         ] {
             assert_eq!(answer.into_response().status(), StatusCode::UNPROCESSABLE_ENTITY);
+        }
+    }
+
+    #[test]
+    fn the_log_has_no_values_of_records() {
+        let cast = || ArrowError::CastError("Cannot cast string 'my diary: 12' to Float64".to_owned());
+        let computing = || DataFusionError::Execution("the sum 12 of my diary does not fit".to_owned());
+        for (error, told) in [
+            (DataFusionError::ArrowError(Box::new(cast()), None), "Cast error"),
+            (
+                DataFusionError::ArrowError(Box::new(cast()), None).context("while sorting my diary"),
+                "Cast error",
+            ),
+            (computing(), "Execution error"),
+            (DataFusionError::Shared(Arc::new(computing())), "Execution error"),
+            (
+                DataFusionError::ArrowError(Box::new(ArrowError::DivideByZero), None),
+                "Divide by zero error",
+            ),
+        ] {
+            assert_eq!(for_the_log(&error.into()), told);
+        }
+        for error in wrapped()
+            .into_iter()
+            .filter(|error| matches!(error, Broken::Plan(_)))
+        {
+            assert_eq!(for_the_log(&error), error.to_string());
         }
     }
 
