@@ -1,9 +1,10 @@
 //! Encodes Parquet, compressed with zstd at its fastest level.
 //!
-//! A row group has at most [`GROUP_ROWS`] rows, because the encoded columns of a group are kept until it is
-//! complete. The file does not say where its rows come from; its only metadata is the Arrow schema, from
-//! which readers restore zones and dictionaries. Pages carry no checksum, because the library can check them
-//! but not write them; a truncated file is recognised by its missing footer.
+//! A row group has at most [`GROUP_ROWS`] rows and some [`GROUP_BYTES`] bytes, because the encoded columns
+//! of a group are kept until it is complete. The file does not say where its rows come from; its only
+//! metadata is the Arrow schema, from which readers restore zones and dictionaries. Pages carry no checksum,
+//! because the library can check them but not write them; a truncated file is recognised by its missing
+//! footer.
 
 use arrow::datatypes::{DataType, Field, IntervalUnit, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -17,6 +18,7 @@ use super::encoder::{EncodeError, Encoder, Progress};
 use super::portable::{Dictionaries, Portable};
 
 const GROUP_ROWS: usize = 128 * 1024;
+const GROUP_BYTES: usize = 16 << 20;
 
 /// The encoder.
 pub(super) struct ParquetFile {
@@ -57,6 +59,7 @@ fn properties(schema: &Schema) -> Result<WriterProperties, EncodeError> {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_max_row_group_bytes(Some(GROUP_BYTES))
         .set_statistics_enabled(EnabledStatistics::Chunk);
     for field in schema.fields() {
         // Ids differ in each row and times mostly do, so looking for repetitions in them would be wasted.

@@ -1,11 +1,14 @@
 //! Arrow and Parquet, read back with Arrow's and Parquet's own readers.
 
 use std::io::Cursor;
+use std::sync::Arc;
 
+use arrow::array::{ArrayRef, StringArray};
 use arrow::datatypes::{DataType, Schema};
 use arrow::ipc::reader::{FileReader, StreamReader};
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::RowGroupMetaData;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
@@ -95,6 +98,33 @@ fn the_bytes_of_a_parquet_answer_tell_nothing_of_the_inside() {
         .map(|entry| &entry.key)
         .collect();
     assert_eq!(keys, ["ARROW:schema"]);
+}
+
+/// Texts of 16 KiB that cannot be compressed much: 16 MiB of them.
+fn long_texts(seed: u64) -> RecordBatch {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut state = seed;
+    let mut letter = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        char::from(LETTERS[(state >> 58) as usize])
+    };
+    let texts = (0..1024).map(|_| (0..16 * 1024).map(|_| letter()).collect::<String>());
+    let texts = StringArray::from_iter_values(texts);
+    RecordBatch::try_from_iter([("note", Arc::new(texts) as ArrayRef)]).unwrap()
+}
+
+#[test]
+fn a_row_group_of_parquet_has_as_many_rows_as_memory_allows() {
+    let batches = [1, 2, 3].map(long_texts);
+    let bytes = encoded(OutputMethod::Parquet, &batches[0].schema(), &batches).unwrap();
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
+    let groups = builder.metadata().row_groups();
+    assert!(groups.len() > 1);
+    assert!(groups.iter().all(|group| group.compressed_size() < 24 << 20));
+    let rows: i64 = groups.iter().map(RowGroupMetaData::num_rows).sum();
+    assert_eq!(rows, 3 * 1024);
 }
 
 #[test]
