@@ -140,9 +140,7 @@ impl Service {
             }
             body.extend_from_slice(&chunk);
         }
-        let answer: Answer =
-            serde_json::from_slice(&body).map_err(|error| GeocoderError::Unreadable(error.to_string()))?;
-        Ok(answer.found()?.map(Arc::new))
+        Ok(Answer::read(&body)?.found()?.map(Arc::new))
     }
 
     fn is_resting(&self) -> bool {
@@ -233,6 +231,14 @@ struct Found {
 }
 
 impl Answer {
+    /// An error says where reading ended, and never what stands there: it goes to the log.
+    fn read(body: &[u8]) -> Result<Self, GeocoderError> {
+        serde_json::from_slice(body).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            GeocoderError::Unreadable(format!("line {line}, column {column}"))
+        })
+    }
+
     /// `None` where the service knows no place.
     fn found(self) -> Result<Option<Found>, GeocoderError> {
         if self.error.is_some() {
@@ -295,7 +301,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Option<Found>, GeocoderError> {
-        serde_json::from_str::<Answer>(text).unwrap().found()
+        Answer::read(text.as_bytes())?.found()
     }
 
     #[test]
@@ -321,6 +327,16 @@ mod tests {
         );
         assert!((place.distance - 44.5).abs() < 0.1, "{}", place.distance);
         assert_eq!(&*place.attribution, "Data by its contributors");
+    }
+
+    #[test]
+    fn an_answer_of_another_shape_is_told_by_its_place() {
+        let text = r#"{"display_name": "x", "address": "Main Street 77"}"#;
+        let error = read(text).unwrap_err().to_string();
+        assert!(
+            error.contains("line 1, column ") && !error.contains("Main"),
+            "{error}"
+        );
     }
 
     #[test]
