@@ -53,7 +53,7 @@ pub fn reads(range: TimeRange) -> TimeRange {
 impl<Authority> Questions<Authority> {
     /// The stays that share time with `range`, in the shape of visits: the columns of `shape`. The permit is
     /// requested for `reads`; where it ends earlier, nothing later is looked at. For somebody other than the
-    /// owner, stays follow only from the updates inside the range.
+    /// owner, stays follow only from the updates inside the range, and end where what may be read ends.
     pub async fn stays(
         &self,
         updates: &Granted<Authority>,
@@ -119,7 +119,7 @@ impl Step for Stays {
 
     fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let inputs = inputs.into_iter().zip(self.reads.iter().copied()).collect();
-        let reading = Reading::new(self.range, inputs)?;
+        let reading = Reading::new(self.range, &self.rows.asked, inputs)?;
         let stays = try_unfold((self.rows, reading), |(rows, mut reading)| async move {
             let stays = reading.next().await?;
             let batch = stays.map(|stays| rows.of(&stays)).transpose()?;

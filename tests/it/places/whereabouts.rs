@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{between, flushed, keys, own, rows, update, visit};
 use crate::harness::{METHODS, Person, Setup, Table, at, id, number, person, texts};
+use crate::sharing::{share, share_of};
 
 /// A position of a maps provider.
 fn mapped(n: u32, moment: &str, latitude: f64, longitude: f64, accuracy: f64) -> Value {
@@ -662,6 +663,28 @@ async fn visits_are_worked_out_from_updates_for_those_who_ask_and_have_none() {
         "what was told is better"
     );
     assert_eq!(visits().with("derive", "often").await.faults(), ["query.derive"]);
+}
+
+#[tokio::test]
+async fn rule_9_2c_a_derived_visit_ends_where_what_is_shared_ends() {
+    let (owner, reader) = (person(), person());
+    let updates = (0..30).map(|number| {
+        let moment = at(&format!("10:{:02}", 2 * number));
+        update(id(number), &moment, 47.0, 8.0, 10.0)
+    });
+    owner
+        .records("PlatformLocationUpdate", &updates.collect::<Vec<_>>())
+        .await;
+    for (start, end) in [("10:00", "10:30"), ("10:40", "11:00")] {
+        let mut body = share_of(&["PlatformLocationUpdate", "PlatformLocationVisit"], &reader);
+        body["time_start"] = json!(at(start));
+        body["time_end"] = json!(at(end));
+        share(&owner, &body).await;
+    }
+    let call = reader.get(&format!("/data/v0/{}/platform_location_visits", owner.id));
+    let derived = rows(between(call, &at("10:00"), &at("11:00")).with("derive", "true")).await;
+    assert_eq!(texts(&derived, "arrival_date"), [at("10:00"), at("10:40")]);
+    assert_eq!(texts(&derived, "departure_date"), [at("10:28"), at("10:58")]);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt as _;
 
-use crate::model::time::TimeRange;
+use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::turn::Turn;
 use crate::query::operator::Input;
 
@@ -26,6 +26,8 @@ pub(super) struct Reading {
     /// `None` as soon as it is certain where stays begin, or nothing earlier is read.
     beginning: Option<Beginning>,
     search: Search,
+    /// Where what may be read begins again: what happened before it is not known.
+    gaps: VecDeque<Instant>,
     /// Stays that begin before this were found in an earlier input.
     found_until: i64,
     turn: Turn,
@@ -41,7 +43,12 @@ enum Next {
 }
 
 impl Reading {
-    pub(super) fn new(range: TimeRange, inputs: VecDeque<(Input, TimeRange)>) -> Result<Self> {
+    /// `windows`: what may be read of the range, by time.
+    pub(super) fn new(
+        range: TimeRange,
+        windows: &[TimeRange],
+        inputs: VecDeque<(Input, TimeRange)>,
+    ) -> Result<Self> {
         let mut reading = Self {
             range,
             inputs,
@@ -49,6 +56,7 @@ impl Reading {
             rows: None,
             beginning: None,
             search: Search::default(),
+            gaps: windows.iter().skip(1).map(|window| window.start()).collect(),
             found_until: i64::MIN,
             turn: Turn::new(),
         };
@@ -100,6 +108,12 @@ impl Reading {
                     // Nothing of the range was found yet.
                     return Ok(Next::Farther);
                 }
+            }
+            while let Some(start) = self.gaps.front()
+                && start.micros() <= update.time
+            {
+                self.search.finish(found);
+                self.gaps.pop_front();
             }
             self.search.take(update, found, &mut self.turn).await;
             if update.time >= end && !self.search.began_before(end) {
