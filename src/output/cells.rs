@@ -55,6 +55,8 @@ enum Values {
     Single(Float32Array),
     Double(Float64Array),
     Text(Text),
+    /// What Arrow prints of decimals, times of day, durations and intervals.
+    Printed(Text),
     /// Text that is JSON.
     Json(Text),
     Uuid(FixedSizeBinaryArray),
@@ -177,7 +179,7 @@ impl Cells {
                     .clone();
             }
             Values::Double(values) => *values = array.as_primitive::<Float64Type>().clone(),
-            Values::Text(values) | Values::Json(values) => values.load(array)?,
+            Values::Text(values) | Values::Printed(values) | Values::Json(values) => values.load(array)?,
             Values::Uuid(values) => *values = array.as_fixed_size_binary().clone(),
             Values::Bytes(values) => {
                 *values = converted(array, &DataType::Binary)?.as_binary::<i32>().clone();
@@ -244,9 +246,10 @@ fn plain(data_type: &DataType) -> Option<Values> {
             values: ScalarBuffer::default(),
             text: DateText::default(),
         },
-        // Decimals, times of day and durations are rare; their text is what Arrow prints.
-        text if arrow::compute::can_cast_types(text, &DataType::Utf8) => Values::Text(Text::empty()),
-        _ => return None,
+        other if !arrow::compute::can_cast_types(other, &DataType::Utf8) => return None,
+        // These are rare.
+        printed if printed.is_decimal() || printed.is_temporal() => Values::Printed(Text::empty()),
+        _ => Values::Text(Text::empty()),
     })
 }
 

@@ -89,6 +89,9 @@ impl Cells {
             Values::Double(values) => style.write_plain(out, |out| _ = write_double(values.value(row), out)),
             Values::Json(text) if text.value(row).is_empty() => out.extend_from_slice(style.null()),
             Values::Text(text) | Values::Json(text) => style.write(text.value(row).as_bytes(), out),
+            Values::Printed(text) => {
+                style.write_plain(out, |out| out.extend_from_slice(text.value(row).as_bytes()));
+            }
             Values::Uuid(values) => style.write_plain(out, |out| write_uuid(values.value(row), out)),
             Values::Bytes(values) if values.value(row).is_empty() => out.extend_from_slice(b"\"\""),
             Values::Bytes(values) => style.write_plain(out, |out| write_hex(values.value(row), out)),

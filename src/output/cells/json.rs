@@ -22,7 +22,7 @@ impl Cells {
             Values::Unsigned(values) => write_unsigned(values.value(row), out),
             Values::Single(values) => or_null(write_single(values.value(row), out), out),
             Values::Double(values) => or_null(write_double(values.value(row), out), out),
-            Values::Text(text) => write_json_string(text.value(row), out),
+            Values::Text(text) | Values::Printed(text) => write_json_string(text.value(row), out),
             Values::Json(text) => write_raw(text.value(row), out),
             Values::Uuid(values) => {
                 out.push(b'"');

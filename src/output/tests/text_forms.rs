@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray, StructArray};
+use arrow::array::{
+    ArrayRef, Decimal128Array, DurationSecondArray, Float64Array, Int64Array, StringArray, StructArray,
+};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use proptest::prelude::*;
@@ -334,6 +336,23 @@ fn what_a_spreadsheet_would_run_is_text_in_it_where_that_is_asked_for() {
     assert_eq!(
         text(OutputMethod::DefusedQuotecsv, &batches[0].schema(), &batches),
         "\"'=title\",\"value\"\n\"'=1+1\",\"-1.5\"\n\"'@a,b\",\"2.0\"\n\"plain\",\"3.0\"\n\"'-5\",\"-4.0\"\n"
+    );
+    let amount = Decimal128Array::from(vec![-110])
+        .with_precision_and_scale(10, 2)
+        .unwrap();
+    let span = DurationSecondArray::from(vec![-5]);
+    let batch = RecordBatch::try_from_iter([
+        ("amount", Arc::new(amount) as ArrayRef),
+        ("span", Arc::new(span) as ArrayRef),
+    ]);
+    let batches = [batch.unwrap()];
+    assert_eq!(
+        text(OutputMethod::DefusedCsv, &batches[0].schema(), &batches),
+        "amount,span\n-1.10,-PT5S\n"
+    );
+    assert_eq!(
+        text(OutputMethod::Ndjson, &batches[0].schema(), &batches),
+        "{\"amount\":\"-1.10\",\"span\":\"-PT5S\"}\n"
     );
     assert_eq!(OutputMethod::Csv.defused(), OutputMethod::DefusedCsv);
     assert_eq!(OutputMethod::Jstable.defused(), OutputMethod::Jstable);
