@@ -152,14 +152,14 @@ fn truncated(part: Part, moment: i64, clocks: Option<Tz>) -> Option<i64> {
     let begun = part.beginning(here.naive_local())?;
     let begun = match clocks.from_local_datetime(&begun) {
         LocalResult::Single(begun) => begun,
-        // Clocks that are put back show the hour twice; it begins before the moment, on the same side.
-        LocalResult::Ambiguous(first, second) => {
-            if first.offset().fix() == here.offset().fix() {
-                first
-            } else {
-                second
-            }
+        // Clocks that are put back show an hour twice; each begins before the moment, on the same side.
+        LocalResult::Ambiguous(_, second)
+            if part == Part::Hour && second.offset().fix() == here.offset().fix() =>
+        {
+            second
         }
+        // A day has one beginning.
+        LocalResult::Ambiguous(first, _) => first,
         LocalResult::None => {
             let shown = begun.checked_sub_signed(SKIPPED_TIME)?;
             let before = clocks.from_local_datetime(&shown).single()?;
@@ -272,6 +272,17 @@ mod tests {
                 let found = asked(&ours, part, at(moment), zone, as_column).unwrap();
                 assert_eq!(found, at(expected), "{part} of {moment}");
             }
+        }
+        // In Havana clocks were put back at one to midnight.
+        for (part, moment, expected) in [
+            ("day", "2024-11-03T04:30:00Z", "2024-11-03T04:00:00Z"),
+            ("day", "2024-11-03T05:30:00Z", "2024-11-03T04:00:00Z"),
+            ("day", "2024-11-03T12:00:00Z", "2024-11-03T04:00:00Z"),
+            ("hour", "2024-11-03T04:30:00Z", "2024-11-03T04:00:00Z"),
+            ("hour", "2024-11-03T05:30:00Z", "2024-11-03T05:00:00Z"),
+        ] {
+            let found = asked(&ours, part, at(moment), Some("America/Havana"), true).unwrap();
+            assert_eq!(found, at(expected), "{part} of {moment}");
         }
         assert!(asked(&ours, "day", i64::MAX, Some("+14:00"), true).is_err());
         assert!(asked(&ours, "decade", at("2024-01-01"), None, true).is_err());
