@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, StructArray, new_empty_array,
+    Array, ArrayRef, AsArray, GenericListArray, MapArray, OffsetSizeTrait, StructArray, new_empty_array,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
@@ -50,6 +50,8 @@ enum Shape {
     List(FieldRef, Box<Shape>),
     LongList(FieldRef, Box<Shape>),
     Structure(Fields, Vec<Shape>),
+    /// The entries, which are structures, and whether they are sorted.
+    Map(FieldRef, bool, Box<Shape>),
 }
 
 impl Portable {
@@ -161,6 +163,14 @@ fn reshape(field: &Field, dictionaries: Dictionaries) -> (Field, Shape) {
                 Shape::Structure(applied, shapes),
             )
         }
+        DataType::Map(entries, is_sorted) => {
+            let (entries, shape) = reshape(entries, dictionaries);
+            let applied = entries.clone().with_data_type(shape.applied(entries.data_type()));
+            (
+                DataType::Map(Arc::new(entries), *is_sorted),
+                Shape::Map(Arc::new(applied), *is_sorted, Box::new(shape)),
+            )
+        }
         same => (same.clone(), Shape::Same),
     };
     (
@@ -187,6 +197,7 @@ impl Shape {
             Self::List(item, _) => DataType::List(item.clone()),
             Self::LongList(item, _) => DataType::LargeList(item.clone()),
             Self::Structure(members, _) => DataType::Struct(members.clone()),
+            Self::Map(entries, is_sorted, _) => DataType::Map(entries.clone(), *is_sorted),
         }
     }
 
@@ -212,6 +223,17 @@ impl Shape {
                     structure.len(),
                 )?)
             }
+            Self::Map(entries, is_sorted, shape) => {
+                let map = array.as_map();
+                let held: ArrayRef = Arc::new(map.entries().clone());
+                Arc::new(MapArray::try_new(
+                    entries.clone(),
+                    map.offsets().clone(),
+                    shape.apply(&held)?.as_struct().clone(),
+                    map.nulls().cloned(),
+                    *is_sorted,
+                )?)
+            }
         })
     }
 
@@ -219,7 +241,9 @@ impl Shape {
         match self {
             Self::Same | Self::IdText | Self::Converted(_) => None,
             Self::Dictionary(lexicon) => Some(lexicon.len()),
-            Self::List(_, shape) | Self::LongList(_, shape) => shape.dictionary_values(),
+            Self::List(_, shape) | Self::LongList(_, shape) | Self::Map(_, _, shape) => {
+                shape.dictionary_values()
+            }
             Self::Structure(_, shapes) => shapes
                 .iter()
                 .filter_map(Self::dictionary_values)
@@ -248,6 +272,13 @@ impl Shape {
                     0,
                 )?)
             }
+            (Self::Map(_, is_sorted, shape), DataType::Map(entries, _)) => Arc::new(MapArray::try_new(
+                entries.clone(),
+                OffsetBuffer::new_empty(),
+                shape.empty(entries.data_type())?.as_struct().clone(),
+                None,
+                *is_sorted,
+            )?),
             (_, shown) => new_empty_array(shown),
         })
     }

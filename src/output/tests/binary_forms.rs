@@ -3,8 +3,10 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, StringArray};
-use arrow::datatypes::{DataType, Schema};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, DictionaryArray, MapArray, StringArray, StructArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 use arrow::ipc::reader::{FileReader, StreamReader};
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -98,6 +100,38 @@ fn the_bytes_of_a_parquet_answer_tell_nothing_of_the_inside() {
         .map(|entry| &entry.key)
         .collect();
     assert_eq!(keys, ["ARROW:schema"]);
+}
+
+#[test]
+fn a_map_reads_back_with_what_repeats_in_it() {
+    let keys: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+    let units: DictionaryArray<Int32Type> = ["bpm", "km"].into_iter().collect();
+    let units: ArrayRef = Arc::new(units);
+    let entries = StructArray::from(vec![
+        (Arc::new(Field::new("key", DataType::Utf8, false)), keys),
+        (
+            Arc::new(Field::new("value", units.data_type().clone(), true)),
+            units,
+        ),
+    ]);
+    let field = Field::new("entries", entries.data_type().clone(), false);
+    let offsets = OffsetBuffer::from_lengths([1, 1]);
+    let maps = MapArray::new(Arc::new(field), offsets, entries, None, false);
+    let batch = RecordBatch::try_from_iter([("map", Arc::new(maps) as ArrayRef)]).unwrap();
+    for method in BINARY {
+        let bytes = encoded(method, &batch.schema(), &[batch.clone(), batch.clone()]).unwrap();
+        let (_, found) = read(method, bytes);
+        let units = found.iter().flat_map(|batch| {
+            let values = cast(batch.column(0).as_map().values(), &DataType::Utf8).unwrap();
+            let values = values
+                .as_string::<i32>()
+                .iter()
+                .map(|unit| unit.map(str::to_owned));
+            values.collect::<Vec<_>>()
+        });
+        let expected = ["bpm", "km", "bpm", "km"].map(|unit| Some(unit.to_owned()));
+        assert_eq!(units.collect::<Vec<_>>(), expected, "{method}");
+    }
 }
 
 /// Texts of 16 KiB that cannot be compressed much: 16 MiB of them.
