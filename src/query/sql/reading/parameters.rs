@@ -30,7 +30,10 @@ impl Parameters {
             Self::List(values) => values.iter().collect(),
             Self::Named(values) => values.values().collect(),
         };
-        let is_long = |value: &&Value| value.to_string().len() > LONGEST_TEXT + 2;
+        let is_long = |value: &&Value| match value {
+            Value::String(text) => text.len() > LONGEST_TEXT,
+            other => other.to_string().len() > LONGEST_TEXT,
+        };
         if all.iter().any(|value| match value {
             Value::Array(items) => items.iter().any(|item| is_long(&item)),
             value => is_long(value),
@@ -45,7 +48,12 @@ impl Parameters {
         let name = name.strip_prefix('$')?;
         match self {
             Self::None => None,
-            Self::List(values) => values.get(name.parse::<usize>().ok()?.checked_sub(1)?),
+            Self::List(values) => {
+                let place: usize = name.parse().ok()?;
+                // Elsewhere they are told apart by their names.
+                let is_written_so = place.to_string() == name;
+                values.get(place.checked_sub(1)?).filter(|_| is_written_so)
+            }
             Self::Named(values) => values.get(name),
         }
     }
@@ -59,6 +67,49 @@ impl Parameters {
         match names.into_iter().find(|name| !used.contains(name)) {
             None => Ok(()),
             Some(name) => Err(format!("the query does not use the parameter {name}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_text_counts_by_its_own_bytes() {
+        for (character, most) in [
+            ('\u{1}', LONGEST_TEXT),
+            ('"', LONGEST_TEXT),
+            ('é', LONGEST_TEXT / 2),
+        ] {
+            let text = |count: usize| character.to_string().repeat(count);
+            assert!(
+                Parameters::read(Some(json!([text(most)]))).is_ok(),
+                "{character:?}"
+            );
+            assert!(
+                Parameters::read(Some(json!([[text(most)]]))).is_ok(),
+                "{character:?}"
+            );
+            assert!(
+                Parameters::read(Some(json!([text(most + 1)]))).is_err(),
+                "{character:?}"
+            );
+            assert!(
+                Parameters::read(Some(json!({"name": [text(most + 1)]}))).is_err(),
+                "{character:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_place_in_a_list_has_one_name() {
+        let parameters = Parameters::read(Some(json!(["a"]))).unwrap();
+        assert_eq!(parameters.get("$1"), Some(&json!("a")));
+        for other in ["$01", "$+1", "$0", "$2", "$name"] {
+            assert_eq!(parameters.get(other), None, "{other}");
         }
     }
 }
