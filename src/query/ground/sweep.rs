@@ -5,8 +5,8 @@
 //! contenders that are open at one moment. Knows ranks and spans; the caller defines the rank (the stage and
 //! start of a piece of sleep, the place of a source in a person's order).
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
 /// Something that covers a span of time and competes for it.
 pub trait Contender {
@@ -33,17 +33,46 @@ pub struct Stretch<'a, C> {
 pub struct Sweep<C: Contender> {
     /// Those of the greatest rank, in the order in which they came.
     winners: Vec<C>,
-    /// Those that may still win, by rank, and those of one rank in the order in which they came: however many
-    /// there are, another one finds its place in few steps. Losers that have ended stay until their rank is
-    /// the greatest, or until there are too many.
-    losers: BTreeMap<C::Rank, Vec<C>>,
-    /// How many the losers are.
-    losing: usize,
+    /// Those that may still win: however many there are, another one finds its place in few steps. Losers
+    /// that have ended stay until their rank is the greatest, or until there are too many.
+    losers: BinaryHeap<Loser<C>>,
+    /// How many have lost so far.
+    lost: u64,
     /// Everything before this moment is decided.
     at: i64,
     /// How many may be open before ended ones are looked for.
     crowded: usize,
 }
+
+/// A contender that does not win now. Those of the greatest rank are the first to win again, and among these
+/// those that came first.
+#[derive(Debug)]
+struct Loser<C> {
+    contender: C,
+    /// How many had lost before.
+    came: Reverse<u64>,
+}
+
+impl<C: Contender> Ord for Loser<C> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_rank = self.contender.rank().cmp(&other.contender.rank());
+        by_rank.then(self.came.cmp(&other.came))
+    }
+}
+
+impl<C: Contender> PartialOrd for Loser<C> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<C: Contender> PartialEq for Loser<C> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<C: Contender> Eq for Loser<C> {}
 
 const FIRST_CROWD: usize = 16;
 
@@ -51,8 +80,8 @@ impl<C: Contender> Default for Sweep<C> {
     fn default() -> Self {
         Self {
             winners: Vec::new(),
-            losers: BTreeMap::new(),
-            losing: 0,
+            losers: BinaryHeap::new(),
+            lost: 0,
             at: i64::MIN,
             crowded: FIRST_CROWD,
         }
@@ -67,28 +96,32 @@ impl<C: Contender> Sweep<C> {
             return;
         }
         self.settle(start, emit);
-        let rank = contender.rank();
-        let best = self.winners.first().map(C::rank);
-        let against = best.as_ref().map(|best| rank.cmp(best));
+        let best = self.winners.first();
+        let against = best.map(|best| contender.rank().cmp(&best.rank()));
         if against != Some(Ordering::Less) {
             self.decide_until(start, emit);
         }
         if self.open() >= self.crowded {
             self.forget_ended_losers(self.at.max(start));
         }
-        match (best, against) {
-            (Some(_), Some(Ordering::Less)) => {
-                let equals = self.losers.entry(rank);
-                equals.or_insert_with(|| Vec::with_capacity(1)).push(contender);
-                self.losing += 1;
+        match against {
+            Some(Ordering::Less) => self.lose(contender),
+            Some(Ordering::Greater) => {
+                let mut beaten = std::mem::take(&mut self.winners);
+                for winner in beaten.drain(..) {
+                    self.lose(winner);
+                }
+                self.winners = beaten;
+                self.winners.push(contender);
             }
-            (Some(best), Some(Ordering::Greater)) => {
-                let beaten = std::mem::replace(&mut self.winners, vec![contender]);
-                self.losing += beaten.len();
-                self.losers.insert(best, beaten);
-            }
-            _ => self.winners.push(contender),
+            Some(Ordering::Equal) | None => self.winners.push(contender),
         }
+    }
+
+    fn lose(&mut self, contender: C) {
+        let came = Reverse(self.lost);
+        self.lost += 1;
+        self.losers.push(Loser { contender, came });
     }
 
     /// Decides everything before `moment`, even where that splits a stretch. No later contender may start
@@ -126,8 +159,8 @@ impl<C: Contender> Sweep<C> {
 
     /// How many contenders are held.
     #[must_use]
-    pub const fn open(&self) -> usize {
-        self.winners.len() + self.losing
+    pub fn open(&self) -> usize {
+        self.winners.len() + self.losers.len()
     }
 
     /// Everything before this is decided: no later stretch begins earlier.
@@ -154,13 +187,7 @@ impl<C: Contender> Sweep<C> {
 
     /// Drops losers that have ended at `moment`.
     fn forget_ended_losers(&mut self, moment: i64) {
-        let mut losing = 0;
-        self.losers.retain(|_, equals| {
-            equals.retain(|loser| loser.end() > moment);
-            losing += equals.len();
-            !equals.is_empty()
-        });
-        self.losing = losing;
+        self.losers.retain(|loser| loser.contender.end() > moment);
         self.crowded = FIRST_CROWD.max(self.open() * 2);
     }
 
@@ -172,11 +199,18 @@ impl<C: Contender> Sweep<C> {
             if !self.winners.is_empty() {
                 return;
             }
-            let Some((_, next)) = self.losers.pop_last() else {
+            let Some(Loser { contender, .. }) = self.losers.pop() else {
                 return;
             };
-            self.losing -= next.len();
-            self.winners = next;
+            let rank = contender.rank();
+            self.winners.push(contender);
+            while self
+                .losers
+                .peek()
+                .is_some_and(|next| next.contender.rank() == rank)
+            {
+                self.winners.extend(self.losers.pop().map(|next| next.contender));
+            }
         }
     }
 }
