@@ -13,7 +13,7 @@ use crate::query::sweep::{Stretch, Sweep};
 use super::clip::OrderedWindowClip;
 use super::samples::{Sample, SourceNumber};
 
-/// How many rows take up as much memory as a sample in the sweep, with its rank and those of the same rank.
+/// How many rows take up as much memory as a sample in the sweep, whose heap may have room for as many again.
 const ROWS_OF_SAMPLE: usize = 4;
 
 /// A span of time in one stage. Rows are ordered as answers are: by start, end and id.

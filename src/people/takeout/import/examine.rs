@@ -131,10 +131,8 @@ impl Importer {
         kind: DocumentKind,
         name: &str,
     ) -> Result<(), ImportError> {
-        let mut ids = BTreeSet::new();
         for (number, kept) in (1_usize..).zip(archive.list::<KeptDocument>(name)?) {
             let document = plan.as_written(kind, kept?)?;
-            ids.insert(document.id);
             if !plan.ids.insert(document.id) {
                 return Err(ArchiveError::Damaged(format!("{name} has {} again", document.id)).into());
             }
