@@ -7,6 +7,7 @@
 //! nothing of HTTP.
 
 pub mod annotations;
+mod attempts;
 pub mod condition;
 pub mod documents;
 pub mod file_names;

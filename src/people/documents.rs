@@ -15,12 +15,9 @@ use crate::model::ids::{IdSource, PersonId};
 use crate::model::stored_json;
 use crate::model::time::Instant;
 
+use super::attempts::{ATTEMPTS_AMONG_FEW, MayBeOvertaken, repeat_while_overtaken};
 use super::condition::{Condition, Outdated};
 use super::limits::LimitReached;
-
-/// How often a change is attempted. An attempt fails only where another change came first, so that this many
-/// at once all succeed: more than the programs of one person make of one thing.
-const ATTEMPTS: usize = 16;
 
 /// Why a document cannot be stored, changed or found.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +42,12 @@ pub enum DocumentError {
     },
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+}
+
+impl MayBeOvertaken for DocumentError {
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Overtaken)
+    }
 }
 
 /// The dependencies for writing documents.
@@ -98,10 +101,8 @@ impl Documents {
             links: Vec::new(),
             limit,
         };
-        match self.catalog.change_documents(vec![insert]).await? {
-            Changed::Done => Ok(document),
-            refused => Err(refusal(refused)),
-        }
+        self.commit(insert).await?;
+        Ok(document)
     }
 
     /// `person`'s document with this id, deleted or not.
@@ -127,7 +128,7 @@ impl Documents {
         condition: &Condition,
         changed: impl Fn(&Document) -> Result<Option<Document>, DocumentError>,
     ) -> Result<Document, DocumentError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
             let before = self.own(kind, person, id).await?;
             condition.hold().await?;
             let Some(after) = changed(&before)? else {
@@ -143,13 +144,10 @@ impl Documents {
                 expected: before.version,
                 links: None,
             };
-            match self.catalog.change_documents(vec![update]).await? {
-                Changed::Done => return Ok(after),
-                Changed::Overtaken => {}
-                refused => return Err(refusal(refused)),
-            }
-        }
-        Err(DocumentError::Overtaken)
+            self.commit(update).await?;
+            Ok(after)
+        })
+        .await
     }
 
     /// Marks `person`'s document as deleted. It is kept; marking it again is not an error.
@@ -179,7 +177,7 @@ impl Documents {
         id: Uuid,
         condition: &Condition,
     ) -> Result<(), DocumentError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
             let before = self.own(kind, person, id).await?;
             condition.hold().await?;
             let remove = Change::Remove {
@@ -188,13 +186,18 @@ impl Documents {
                 person,
                 expected: before.version,
             };
-            match self.catalog.change_documents(vec![remove]).await? {
-                Changed::Done => return Ok(()),
-                Changed::Overtaken => {}
-                refused => return Err(refusal(refused)),
-            }
+            self.commit(remove).await
+        })
+        .await
+    }
+
+    async fn commit(&self, change: Change) -> Result<(), DocumentError> {
+        match self.catalog.change_documents(vec![change]).await? {
+            Changed::Done => Ok(()),
+            Changed::Overtaken => Err(DocumentError::Overtaken),
+            Changed::NameTaken { kind, name } => Err(DocumentError::NameTaken { kind, name }),
+            Changed::LimitReached { kind, limit } => Err(LimitReached { kind, limit }.into()),
         }
-        Err(DocumentError::Overtaken)
     }
 }
 
@@ -251,27 +254,16 @@ pub fn brought_back(
 impl Documents {
     /// Brings back a document to which no links lead.
     pub async fn bring_back(&self, document: Document) -> Result<BroughtBack, DocumentError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
             let here = self.catalog.document(document.kind, document.id).await?;
             let (outcome, change) = brought_back(document.clone(), here.as_ref(), Vec::new());
             let Some(change) = change else {
                 return Ok(outcome);
             };
-            match self.catalog.change_documents(vec![change]).await? {
-                Changed::Done => return Ok(outcome),
-                Changed::Overtaken => {}
-                refused => return Err(refusal(refused)),
-            }
-        }
-        Err(DocumentError::Overtaken)
-    }
-}
-
-fn refusal(changed: Changed) -> DocumentError {
-    match changed {
-        Changed::NameTaken { kind, name } => DocumentError::NameTaken { kind, name },
-        Changed::LimitReached { kind, limit } => LimitReached { kind, limit }.into(),
-        Changed::Done | Changed::Overtaken => DocumentError::Overtaken,
+            self.commit(change).await?;
+            Ok(outcome)
+        })
+        .await
     }
 }
 

@@ -22,6 +22,7 @@ use crate::model::stored_json;
 use crate::model::units::UnitSystem;
 use crate::model::zone::Zone;
 
+use super::attempts::{ATTEMPTS_AMONG_FEW, MayBeOvertaken, repeat_while_overtaken};
 use super::condition::{Condition, Outdated};
 use super::types::{Types, TypesError};
 
@@ -32,9 +33,6 @@ use names::{INSIGHT_TARGETS, SOURCE_ORDER, TIME_ZONE, UNITS};
 
 /// The most bytes of a person's preferences.
 const MOST_BYTES: usize = 256 * 1024;
-/// How often a change is attempted. An attempt fails only where another change came first, so that this many
-/// at once all succeed: more than the programs of one person make of one thing.
-const ATTEMPTS: usize = 16;
 
 /// Why preferences cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +49,12 @@ pub enum PreferencesError {
     Types(#[from] TypesError),
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+}
+
+impl MayBeOvertaken for PreferencesError {
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Overtaken)
+    }
 }
 
 /// The preferences of one person, as they were when they were read.
@@ -75,7 +79,7 @@ impl Preferences {
     ) -> Result<Self, PreferencesError> {
         let changes = checked(types, person, body).await?;
         catalog.ensure_person(person, None).await?;
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
             let before = catalog.person(person).await?.and_then(|known| known.preferences);
             condition.hold().await?;
             let held = before
@@ -87,10 +91,12 @@ impl Preferences {
                 return Err(PreferencesError::Invalid(vec![too_long(text.len())]));
             }
             if catalog.swap_preferences(person, before.as_deref(), &text).await? {
-                return Ok(after);
+                Ok(after)
+            } else {
+                Err(PreferencesError::Overtaken)
             }
-        }
-        Err(PreferencesError::Overtaken)
+        })
+        .await
     }
 
     /// The preferences by their names on the wire.

@@ -21,14 +21,11 @@ use crate::model::meters::CacheMeters;
 use crate::model::stored_json;
 use crate::model::time::Instant;
 
+use super::attempts::{ATTEMPTS_AMONG_FEW, MayBeOvertaken, repeat_while_overtaken};
 use super::condition::{Condition, Outdated};
 use super::kept::Kept;
 use super::limits::LimitReached;
 use super::text::Name;
-
-/// How often a change is attempted. An attempt fails only where another change came first, so that this many
-/// at once all succeed: more than the programs of one person make of one thing.
-const ATTEMPTS: usize = 16;
 
 /// Why a session cannot be found or changed.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +44,12 @@ pub enum SessionError {
     Damaged { id: Uuid, reason: String },
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+}
+
+impl MayBeOvertaken for SessionError {
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Overtaken)
+    }
 }
 
 /// One session of a person.
@@ -185,7 +188,7 @@ impl Sessions {
             version: 1,
         };
         let mut leaving: Vec<Change> = Vec::new();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..ATTEMPTS_AMONG_FEW {
             let mut changes = std::mem::take(&mut leaving);
             let makes_room = !changes.is_empty();
             changes.push(Change::Insert {
@@ -288,7 +291,7 @@ impl Sessions {
         name: &Name,
         condition: &Condition,
     ) -> Result<Session, SessionError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
             let before = self.get(person, id).await?;
             condition.hold().await?;
             if before.revoked_at.is_some() {
@@ -298,11 +301,9 @@ impl Sessions {
                 name: name.clone(),
                 ..before
             };
-            if let Some(renamed) = self.replace(after).await? {
-                return Ok(renamed);
-            }
-        }
-        Err(SessionError::Overtaken)
+            self.replace(after).await
+        })
+        .await
     }
 
     /// Ends a session for good. Ending it again changes nothing.
@@ -312,7 +313,7 @@ impl Sessions {
         id: Uuid,
         condition: &Condition,
     ) -> Result<Session, SessionError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
             let before = self.get(person, id).await?;
             condition.hold().await?;
             if before.revoked_at.is_some() {
@@ -322,11 +323,9 @@ impl Sessions {
                 revoked_at: Some(self.clock.now()),
                 ..before
             };
-            if let Some(revoked) = self.replace(after).await? {
-                return Ok(revoked);
-            }
-        }
-        Err(SessionError::Overtaken)
+            self.replace(after).await
+        })
+        .await
     }
 
     async fn all(&self, person: PersonId) -> Result<Vec<Session>, SessionError> {
@@ -334,8 +333,8 @@ impl Sessions {
         documents.iter().map(Session::read).collect()
     }
 
-    /// Replaces the stored version with `session`; `None` if another change came first.
-    async fn replace(&self, mut session: Session) -> Result<Option<Session>, SessionError> {
+    /// Replaces the stored version with `session`.
+    async fn replace(&self, mut session: Session) -> Result<Session, SessionError> {
         let expected = session.version;
         session.version += 1;
         let change = Change::Update {
@@ -343,7 +342,9 @@ impl Sessions {
             expected,
             links: None,
         };
-        let outcome = self.catalog.change_documents(vec![change]).await?;
-        Ok((outcome == Changed::Done).then_some(session))
+        match self.catalog.change_documents(vec![change]).await? {
+            Changed::Done => Ok(session),
+            _ => Err(SessionError::Overtaken),
+        }
     }
 }

@@ -26,6 +26,7 @@ use crate::model::nearest::{hint, nearest};
 use crate::model::registry::{Base, DataType, Definition, LayoutError, Registry, TypeId};
 use crate::model::stored_json;
 
+use super::attempts::MayBeOvertaken;
 use super::condition::Outdated;
 
 pub use own::{OwnType, OwnTypes};
@@ -69,6 +70,12 @@ pub enum TypesError {
     Damaged { id: Uuid, reason: String },
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+}
+
+impl MayBeOvertaken for TypesError {
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Overtaken)
+    }
 }
 
 /// All types that a person can name.

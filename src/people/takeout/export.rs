@@ -15,6 +15,7 @@ use crate::catalog::documents::{Change, Document, DocumentKind, Link};
 use crate::model::ids::PersonId;
 use crate::model::stored_json;
 use crate::model::time::Instant;
+use crate::people::attempts::MayBeOvertaken;
 use crate::people::condition::Outdated;
 use crate::people::limits::LimitReached;
 use crate::store::StoreError;
@@ -49,6 +50,12 @@ pub enum ExportError {
     Damaged { id: Uuid, reason: String },
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl MayBeOvertaken for ExportError {
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Overtaken)
+    }
 }
 
 impl From<CatalogError> for ExportError {

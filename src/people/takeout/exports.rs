@@ -11,16 +11,13 @@ use super::export::{EVERY, Export, ExportError, ExportState, KEPT_LINK, OPEN_LIN
 use crate::catalog::documents::{Change, Changed, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
+use crate::people::attempts::{ATTEMPTS_AMONG_FEW, repeat_while_overtaken};
 use crate::people::condition::Condition;
 use crate::people::limits::LimitReached;
 use crate::store::StoreError;
 use crate::store::contents::{Content, Contents};
 use crate::store::folder_names::EXPORTS_FOLDER;
 use crate::upkeep::UpkeepStores;
-
-/// How often a change is attempted. An attempt fails only where another change came first, so that this many
-/// at once all succeed: more than the programs of one person make of one thing.
-const ATTEMPTS: usize = 16;
 
 /// An operator's settings for exports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,14 +111,12 @@ impl Exports {
 
     /// Removes an export and all objects of its archive. One that is being made is stopped.
     pub async fn remove(&self, person: PersonId, id: Uuid, condition: &Condition) -> Result<(), ExportError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
             let export = self.get(person, id).await?;
             condition.hold().await?;
-            if self.discard(&export).await? {
-                return Ok(());
-            }
-        }
-        Err(ExportError::Overtaken)
+            self.discard(&export).await
+        })
+        .await
     }
 
     /// Removes the expired exports of all people; returns how many there were.
@@ -133,8 +128,9 @@ impl Exports {
                 continue;
             }
             match self.discard(&export).await {
+                Ok(()) => removed += 1,
                 // If another node was faster, the export is removed as well.
-                Ok(discarded) => removed += usize::from(discarded),
+                Err(ExportError::Overtaken) => {}
                 Err(ExportError::Store(error)) if error.is_damage() => {
                     tracing::error!(export = %export.id, %error, "an expired export stays");
                 }
@@ -144,16 +140,14 @@ impl Exports {
         Ok(removed)
     }
 
-    /// Removes the document of an export, then its objects. Returns false if it has changed meanwhile.
-    async fn discard(&self, export: &Export) -> Result<bool, ExportError> {
-        if !self.attempt(export.removal(), &[]).await? {
-            return Ok(false);
-        }
+    /// Removes the document of an export, then its objects.
+    async fn discard(&self, export: &Export) -> Result<(), ExportError> {
+        self.commit(export.removal(), &[]).await?;
         if let Err(error) = self.clear(export).await {
             let export = export.id;
             tracing::warn!(%export, %error, "parts of an archive stay until orphans are collected");
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Removes every object of an export, whether its document names it or not.
@@ -186,11 +180,13 @@ impl Exports {
         self.all(OPEN_LINK).await
     }
 
-    /// Whether the change was made. If not, another one came first. `objects` are those that it names for the
-    /// first time.
-    pub(super) async fn attempt(&self, change: Change, objects: &[String]) -> Result<bool, ExportError> {
+    /// Makes a change, unless another one came first. `objects` are those that it names for the first time.
+    pub(super) async fn commit(&self, change: Change, objects: &[String]) -> Result<(), ExportError> {
         let changed = self.stores.catalog.change_documents_naming(vec![change], objects);
-        Ok(changed.await? == Changed::Done)
+        match changed.await? {
+            Changed::Done => Ok(()),
+            _ => Err(ExportError::Overtaken),
+        }
     }
 
     /// The time by which exports go. Not this node's: one whose clock is ahead would remove everybody's

@@ -27,6 +27,7 @@ use crate::catalog::documents::{Document, DocumentKind};
 use crate::catalog::records::KnownSource;
 use crate::model::ids::PersonId;
 use crate::model::time::parse_instant;
+use crate::people::attempts::ATTEMPTS_AMONG_FEW;
 use crate::people::documents::BroughtBack;
 use crate::people::files::{File, FileState, harmful};
 use examine::Plan;
@@ -35,9 +36,6 @@ pub use importer::{ImportError, Importer};
 
 /// How many bytes of a file are read at once.
 const STEP: usize = 1 << 20;
-/// How often a change of preferences is attempted. An attempt fails only where another change came first, so
-/// that this many at once all succeed: more than the programs of one person make.
-const ATTEMPTS: usize = 16;
 
 /// A progress report of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,7 +295,7 @@ impl Importer {
     /// Adds preferences that the person does not have here; existing ones stay.
     async fn bring_preferences(&self, plan: &Plan) -> Result<u64, ImportError> {
         let person = plan.known.id;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..ATTEMPTS_AMONG_FEW {
             let before = self
                 .catalog
                 .person(person)

@@ -11,12 +11,9 @@ use super::{OwnType, Types, TypesError, definition_of};
 use crate::catalog::records::StoredDefinition;
 use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType, Definition};
+use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
 use crate::people::condition::Condition;
 use crate::people::documents::BroughtBack;
-
-/// How often a change is attempted. An attempt fails only where another change came first, so that this many
-/// at once all succeed: clients have up to twenty in progress.
-const ATTEMPTS: usize = 32;
 
 impl Types {
     /// Creates a type of `owner` from the body of a request.
@@ -54,13 +51,8 @@ impl Types {
         body: &Value,
         condition: &Condition,
     ) -> Result<OwnType, TypesError> {
-        for _ in 0..ATTEMPTS {
-            match self.try_change(owner, base, id, body, condition).await {
-                Err(TypesError::Overtaken) => {}
-                outcome => return outcome,
-            }
-        }
-        Err(TypesError::Overtaken)
+        let attempt = || self.try_change(owner, base, id, body, condition);
+        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, attempt).await
     }
 
     async fn try_change(

@@ -132,9 +132,7 @@ impl<'e> StoredOutlet<'e> {
     /// Stores a new state of the export, which names `objects` for the first time.
     async fn put(&mut self, export: Export, objects: &[String]) -> Result<(), ExportError> {
         let now = self.exports.now().await?;
-        if !self.exports.attempt(export.update(now)?, objects).await? {
-            return Err(ExportError::Overtaken);
-        }
+        self.exports.commit(export.update(now)?, objects).await?;
         (self.export, self.stored_at) = (export.stored(now), Moment::now());
         Ok(())
     }
