@@ -12,10 +12,11 @@ use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::catalog::granting::MEMBER_OF;
 use crate::model::ids::PersonId;
+use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
 use crate::people::condition::Condition;
 
 use super::errors::SharingError;
-use super::handle::{ATTEMPTS, Sharing};
+use super::handle::Sharing;
 
 /// How many memberships one transaction removes.
 const MEMBERS_AT_ONCE: usize = 256;
@@ -28,7 +29,7 @@ impl Sharing {
         id: Uuid,
         condition: &Condition,
     ) -> Result<(), SharingError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
             let group = self.own_group(owner, id).await?;
             condition.hold().await?;
             let remove = Change::Remove {
@@ -37,20 +38,19 @@ impl Sharing {
                 person: owner,
                 expected: group.version,
             };
-            if self.catalog.change_documents(vec![remove]).await? == Changed::Done {
-                if let Err(error) = self.end_memberships(id).await {
-                    tracing::warn!(%error, "memberships of a removed group stay, without effect");
-                }
-                return Ok(());
-            }
+            self.commit(remove).await
+        })
+        .await?;
+        if let Err(error) = self.end_memberships(id).await {
+            tracing::warn!(%error, "memberships of a removed group stay, without effect");
         }
-        Err(SharingError::Overtaken)
+        Ok(())
     }
 
     /// Ends the memberships of a group that is gone, without those that are damaged. Those that somebody
     /// changed meanwhile are looked up again.
     async fn end_memberships(&self, group: Uuid) -> Result<(), CatalogError> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..ATTEMPTS_AMONG_MANY {
             let members = self
                 .catalog
                 .sound_documents_linked(DocumentKind::Membership, MEMBER_OF, group)

@@ -4,6 +4,7 @@ use uuid::Uuid;
 
 use crate::catalog::CatalogError;
 use crate::model::faults::Fault;
+use crate::people::attempts::MayBeOvertaken;
 use crate::people::condition::Outdated;
 
 /// Why nothing was changed.
@@ -26,4 +27,10 @@ pub enum SharingError {
     Outdated(#[from] Outdated),
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+}
+
+impl MayBeOvertaken for SharingError {
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Overtaken)
+    }
 }

@@ -18,10 +18,11 @@ use crate::model::registry::{Registry, TypeId};
 use crate::model::stored_json;
 use crate::model::text::composed;
 use crate::model::time::{Instant, TimeRange};
+use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
 use crate::people::condition::Condition;
 
 use super::errors::SharingError;
-use super::handle::{ATTEMPTS, Sharing, body_of};
+use super::handle::{Sharing, body_of};
 use super::text::{LONGEST_LINE, check_name, check_prose, fault_of};
 
 /// The most types that one group may name.
@@ -255,13 +256,8 @@ impl Sharing {
         change: GroupChange,
         condition: &Condition,
     ) -> Result<StoredGroup, SharingError> {
-        for _ in 0..ATTEMPTS {
-            match self.try_change_group(owner, id, change.clone(), condition).await {
-                Err(SharingError::Overtaken) => {}
-                outcome => return outcome,
-            }
-        }
-        Err(SharingError::Overtaken)
+        let attempt = || self.try_change_group(owner, id, change.clone(), condition);
+        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, attempt).await
     }
 
     async fn try_change_group(
@@ -312,10 +308,8 @@ impl Sharing {
             expected: before.version,
             links: Some(after.links()),
         };
-        match self.catalog.change_documents(vec![update]).await? {
-            Changed::Done => Ok(after),
-            _ => Err(SharingError::Overtaken),
-        }
+        self.commit(update).await?;
+        Ok(after)
     }
 
     /// The group, if `person` may see it: as its owner, a member, an invited person, or because it is public.

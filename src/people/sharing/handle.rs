@@ -5,14 +5,11 @@ use std::sync::Arc;
 
 use super::access_log::AccessLog;
 use super::errors::SharingError;
+use crate::catalog::documents::{Change, Changed};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
 use crate::people::limits::PersonLimits;
-
-/// How often a change is attempted. An attempt fails only where another change came first, so that this many
-/// at once all succeed: clients have up to twenty in progress.
-pub(super) const ATTEMPTS: usize = 32;
 
 /// Shares, groups and memberships. Lives as long as the process.
 pub struct Sharing {
@@ -45,6 +42,14 @@ impl Sharing {
     #[must_use]
     pub const fn log(&self) -> &AccessLog {
         &self.log
+    }
+
+    /// Changes or removes something that is there, unless another change of it came first.
+    pub(super) async fn commit(&self, change: Change) -> Result<(), SharingError> {
+        match self.catalog.change_documents(vec![change]).await? {
+            Changed::Done => Ok(()),
+            _ => Err(SharingError::Overtaken),
+        }
     }
 }
 

@@ -8,11 +8,12 @@ use crate::catalog::granting::{MEMBER_OF, PARTICIPATES_AS};
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
+use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
 use crate::people::condition::Condition;
 
 use super::errors::SharingError;
 use super::groups::Membership;
-use super::handle::{ATTEMPTS, Sharing, body_of};
+use super::handle::{Sharing, body_of};
 
 /// The most bytes of the owner's notes about one participant.
 const LARGEST_METADATA: usize = 64 << 10;
@@ -36,7 +37,7 @@ pub enum MetadataChange {
 impl Sharing {
     /// Makes `person` a member of a group, unless they are one already.
     pub async fn join(&self, person: PersonId, group: Uuid) -> Result<Participant, SharingError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
             self.group(person, group).await?;
             if let Some(member) = self.membership_document(person, group).await? {
                 return participant(&member);
@@ -76,17 +77,15 @@ impl Sharing {
                 limit: self.limits.groups,
             };
             match self.catalog.change_documents(vec![insert]).await? {
-                Changed::Done => return self.unless_ended(person, joined).await,
-                Changed::LimitReached { limit, .. } => {
-                    return Err(SharingError::TooMany {
-                        what: "memberships",
-                        limit,
-                    });
-                }
-                Changed::NameTaken { .. } | Changed::Overtaken => {}
+                Changed::Done => self.unless_ended(person, joined).await,
+                Changed::LimitReached { limit, .. } => Err(SharingError::TooMany {
+                    what: "memberships",
+                    limit,
+                }),
+                Changed::NameTaken { .. } | Changed::Overtaken => Err(SharingError::Overtaken),
             }
-        }
-        Err(SharingError::Overtaken)
+        })
+        .await
     }
 
     /// The new membership of `person`, if its group is still there. A group that was removed while somebody
@@ -111,7 +110,7 @@ impl Sharing {
 
     /// Ends `person`'s membership. A person who joins again is a new participant.
     pub async fn quit(&self, person: PersonId, group: Uuid) -> Result<Participant, SharingError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
             let member = self.membership_document(person, group).await?;
             let member = member.ok_or(SharingError::Unknown("membership"))?;
             let remove = Change::Remove {
@@ -120,11 +119,10 @@ impl Sharing {
                 person,
                 expected: member.version,
             };
-            if self.catalog.change_documents(vec![remove]).await? == Changed::Done {
-                return participant(&member);
-            }
-        }
-        Err(SharingError::Overtaken)
+            self.commit(remove).await?;
+            participant(&member)
+        })
+        .await
     }
 
     /// The participants of a group, in the order of their ids, which reveals nothing.
@@ -171,7 +169,7 @@ impl Sharing {
         change: MetadataChange,
         condition: &Condition,
     ) -> Result<Map<String, Value>, SharingError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
             let member = self.member(owner, group, id).await?;
             condition.hold().await?;
             let mut body = Membership::of(&member)?;
@@ -190,11 +188,10 @@ impl Sharing {
                 },
                 links: None,
             };
-            if self.catalog.change_documents(vec![update]).await? == Changed::Done {
-                return Ok(body.metadata);
-            }
-        }
-        Err(SharingError::Overtaken)
+            self.commit(update).await?;
+            Ok(body.metadata)
+        })
+        .await
     }
 
     /// `person`'s membership of a group.

@@ -15,6 +15,7 @@ use crate::model::stored_json;
 use crate::model::text::composed;
 use crate::model::time::Instant;
 use crate::people::annotations::AnnotationRoot;
+use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
 use crate::people::condition::Condition;
 use crate::people::file_names::place;
 use crate::people::types::{ResolvedType, Types, TypesError};
@@ -22,7 +23,7 @@ use crate::people::types::{ResolvedType, Types, TypesError};
 use super::access_log::ShareEvent;
 use super::errors::SharingError;
 use super::grantee::{Grantee, grant_id};
-use super::handle::{ATTEMPTS, Sharing, body_of};
+use super::handle::{Sharing, body_of};
 use super::terms::{EVERY_VERSION, LIVE_FILES, Terms};
 use super::text::{LONGEST_LINE, check_name, fault_of};
 
@@ -193,19 +194,15 @@ impl Sharing {
         change: ShareChange,
         condition: &Condition,
     ) -> Result<Share, SharingError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
             let before = self.share(owner, id).await?;
             condition.hold().await?;
             let mut after = self.amended(types, &before, change.clone(), Vec::new()).await?;
-            match self
-                .replace(&before, &mut after, owner, ShareEvent::Changed)
-                .await
-            {
-                Err(SharingError::Overtaken) => {}
-                outcome => return outcome.map(|()| after),
-            }
-        }
-        Err(SharingError::Overtaken)
+            self.replace(&before, &mut after, owner, ShareEvent::Changed)
+                .await?;
+            Ok(after)
+        })
+        .await
     }
 
     /// Revokes a share for everybody.
@@ -215,7 +212,7 @@ impl Sharing {
         id: Uuid,
         condition: &Condition,
     ) -> Result<(), SharingError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
             let share = self.share(owner, id).await?;
             condition.hold().await?;
             let remove = Change::Remove {
@@ -225,12 +222,9 @@ impl Sharing {
                 expected: share.version,
             };
             let entry = (owner, ShareEvent::Removed, Receivers::Told);
-            match self.logged(&share, entry, remove).await {
-                Err(SharingError::Overtaken) => {}
-                outcome => return outcome,
-            }
-        }
-        Err(SharingError::Overtaken)
+            self.logged(&share, entry, remove).await
+        })
+        .await
     }
 
     /// Revokes a share for one receiver on behalf of `actor`: the receiver, or the owner.
@@ -241,15 +235,12 @@ impl Sharing {
         grantee: Grantee,
         actor: PersonId,
     ) -> Result<(), SharingError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
             let before = self.share(owner, id).await?;
             let mut after = before.without(grantee);
-            match self.replace(&before, &mut after, actor, ShareEvent::Left).await {
-                Err(SharingError::Overtaken) => {}
-                outcome => return outcome,
-            }
-        }
-        Err(SharingError::Overtaken)
+            self.replace(&before, &mut after, actor, ShareEvent::Left).await
+        })
+        .await
     }
 
     async fn replace(
