@@ -22,9 +22,10 @@ use failed::Failed;
 
 use super::errors::FilesError;
 use super::file::{File, SCAN_LINK, ScanState, TO_SCAN};
-use super::handle::{ATTEMPTS, Files};
+use super::handle::Files;
 use crate::catalog::documents::DocumentKind;
 use crate::model::ids::PersonId;
+use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
 use crate::upkeep::round::FAILURES_IN_A_ROW;
@@ -211,21 +212,21 @@ impl Files {
 
     /// Records the scanner's verdict on a waiting file.
     async fn note_scan(&self, file: &File, outcome: ScanState) -> Result<(), StoreError> {
-        for _ in 0..ATTEMPTS {
-            let Some(current) = self.find(file.id).await.map_err(in_store)? else {
+        let noted = repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
+            let Some(current) = self.find(file.id).await? else {
                 return Ok(());
             };
             if current.scan_state != ScanState::Pending {
                 return Ok(());
             }
-            let now = self.now().await.map_err(in_store)?;
-            let scanned = current.scanned(outcome, now);
-            let update = Self::update(&scanned).map_err(in_store)?;
-            if self.attempt(vec![update]).await.map_err(in_store)? {
-                return Ok(());
-            }
+            let scanned = current.scanned(outcome, self.now().await?);
+            self.commit(vec![Self::update(&scanned)?]).await
+        });
+        match noted.await {
+            // It stays pending, and is scanned again.
+            Err(FilesError::Overtaken) => Ok(()),
+            noted => noted.map_err(in_store),
         }
-        Ok(())
     }
 }
 

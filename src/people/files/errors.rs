@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use crate::catalog::CatalogError;
+use crate::people::attempts::MayBeOvertaken;
 use crate::store::StoreError;
 
 /// Why an operation on files failed.
@@ -34,6 +35,12 @@ pub enum FilesError {
     Damaged { id: Uuid, reason: String },
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl MayBeOvertaken for FilesError {
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Overtaken)
+    }
 }
 
 impl From<CatalogError> for FilesError {

@@ -23,10 +23,6 @@ use crate::people::limits::PersonLimits;
 use crate::store::StoreError;
 use crate::store::contents::{Content, Contents};
 
-/// How often a change is attempted. An attempt fails only where another change came first, so that this many
-/// at once all succeed: clients have up to twenty in progress.
-pub(super) const ATTEMPTS: usize = 32;
-
 /// An operator's settings for files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSettings {
@@ -150,6 +146,15 @@ impl Files {
             expected: file.version,
             links: Some(file.links()),
         })
+    }
+
+    /// Makes the changes, unless others came first.
+    pub(super) async fn commit(&self, changes: Vec<Change>) -> Result<(), FilesError> {
+        if self.attempt(changes).await? {
+            Ok(())
+        } else {
+            Err(FilesError::Overtaken)
+        }
     }
 
     /// Whether the changes were made. If not, others came first and everything has to be read again.

@@ -6,10 +6,11 @@ use uuid::Uuid;
 
 use super::errors::FilesError;
 use super::file::{AnnouncedFile, File, FileState, ScanState};
-use super::handle::{ATTEMPTS, Files};
+use super::handle::Files;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
+use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
 use crate::store::contents::Content;
 
 /// An announced file, and until when its bytes are accepted.
@@ -29,7 +30,7 @@ impl Files {
             return Err(FilesError::TooLarge(limits.file_bytes));
         }
         let (id, content) = (self.ids.next(), self.ids.next());
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
             let now = self.now().await?;
             let open_until = self.clock.now().after(self.settings.upload_lifetime);
             let file = File::created(id, person, content, announced.clone(), now);
@@ -49,15 +50,14 @@ impl Files {
                 content.insertion()?,
                 usage.with(file.size).change(&content)?,
             ];
-            if self.attempt(changes).await? {
-                return Ok(NewFile {
-                    file: file.stored(),
-                    open_until,
-                    put_url,
-                });
-            }
-        }
-        Err(FilesError::Overtaken)
+            self.commit(changes).await?;
+            Ok(NewFile {
+                file: file.stored(),
+                open_until,
+                put_url,
+            })
+        })
+        .await
     }
 
     /// A version of a file of `person`, deleted or not.
@@ -92,7 +92,7 @@ impl Files {
         id: Uuid,
         is_expected: impl Fn(&File) -> bool,
     ) -> Result<(), FilesError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
             let file = self.get(person, id).await?;
             if !is_expected(&file) {
                 return Err(FilesError::Changed);
@@ -111,21 +111,20 @@ impl Files {
                 changes.push(usage.without(content.length).change(&content)?);
                 dropped = Some(content);
             }
-            if self.attempt(changes).await? {
-                if let Some(content) = dropped {
-                    self.remove_incoming(&file).await;
-                    self.contents.remove_parts(&content, &content.parts).await;
-                }
-                return Ok(());
+            self.commit(changes).await?;
+            if let Some(content) = dropped {
+                self.remove_incoming(&file).await;
+                self.contents.remove_parts(&content, &content.parts).await;
             }
-        }
-        Err(FilesError::Overtaken)
+            Ok(())
+        })
+        .await
     }
 
     /// Makes a new version with the bytes of an earlier one. It becomes the current one.
     pub async fn restore(&self, person: PersonId, id: Uuid) -> Result<File, FilesError> {
         let restored = self.ids.next();
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
             let earlier = self.get(person, id).await?;
             if earlier.sha256.is_none() {
                 return Err(FilesError::NotUploaded);
@@ -138,14 +137,13 @@ impl Files {
                 changes.push(Self::update(&earlier)?);
             }
             changes.push(self.insertion(&file)?);
-            if self.attempt(changes).await? {
-                if file.scan_state == ScanState::Pending {
-                    self.to_scan.notify_one();
-                }
-                return Ok(file.stored());
+            self.commit(changes).await?;
+            if file.scan_state == ScanState::Pending {
+                self.to_scan.notify_one();
             }
-        }
-        Err(FilesError::Overtaken)
+            Ok(file.stored())
+        })
+        .await
     }
 
     /// Records for each file the types of the records that name it as their origin. An id that is not a file
@@ -162,17 +160,15 @@ impl Files {
     }
 
     async fn note_type(&self, person: PersonId, id: Uuid, data_type: &TypeId) -> Result<(), FilesError> {
-        for _ in 0..ATTEMPTS {
+        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
             let file = self.find(id).await?.filter(|file| file.person == person);
             let now = self.now().await?;
             let Some(noted) = file.and_then(|file| file.read_into(data_type, now)) else {
                 return Ok(());
             };
-            if self.attempt(vec![Self::update(&noted)?]).await? {
-                return Ok(());
-            }
-        }
-        Err(FilesError::Overtaken)
+            self.commit(vec![Self::update(&noted)?]).await
+        })
+        .await
     }
 
     /// The uploaded version at the path and name of an announcement.
