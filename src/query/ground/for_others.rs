@@ -183,6 +183,11 @@ pub(in crate::query) fn take_place_elsewhere(data_type: &TypeId) -> bool {
     Extents::of(data_type) != Extents::Recorded
 }
 
+/// When others may see rows of a type whose recorded times share time with `recorded`.
+pub(in crate::query) fn reached_within(data_type: &TypeId, recorded: TimeRange) -> TimeRange {
+    Extents::of(data_type).reached_within(recorded)
+}
+
 /// When the parts of rows take place that others see, in microseconds since 1970. `parts` have the columns of
 /// the key and those of [`extent_fields`].
 pub(in crate::query) fn times_of_parts(parts: &RecordBatch, data_type: &TypeId) -> Result<Vec<(i64, i64)>> {

@@ -68,6 +68,21 @@ impl Extents {
         }
     }
 
+    /// When rows may take place whose recorded times share time with `recorded`.
+    pub(super) fn reached_within(self, recorded: TimeRange) -> TimeRange {
+        match self {
+            // A visit of which one end is unknown is recorded as lasting for ages, and takes place at the
+            // other end.
+            Self::Visits => TimeRange::ALWAYS,
+            Self::Recorded => recorded,
+            // The days of an event in its zone may lie beside what is recorded.
+            Self::CalendarEvents => {
+                let start = recorded.start().before(ONE_DAY).before(ONE_DAY);
+                TimeRange::between(start, recorded.end().after(ONE_DAY).after(ONE_DAY))
+            }
+        }
+    }
+
     /// When rows may be recorded that take place in `windows`.
     pub(super) fn recorded_for(self, windows: Vec<TimeRange>) -> Vec<TimeRange> {
         match self {

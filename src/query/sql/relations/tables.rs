@@ -22,7 +22,7 @@ use crate::model::registry::ReadFrom;
 use crate::model::time::TimeRange;
 use crate::query::Order;
 use crate::query::columns::Columns;
-use crate::query::places::widened;
+use crate::query::for_others;
 use crate::query::records::RecordsSpec;
 use crate::query::shape::{IdForm, Visibility};
 use crate::query::sql::errors::outside;
@@ -33,8 +33,6 @@ use super::information_schema::InformationSchema;
 use super::narrowing::TimeColumns;
 
 const INFORMATION: &str = "information_schema";
-/// An upper bound on the difference between the clocks of two zones.
-const TWO_DAYS: i64 = 2 * 86_400_000_000;
 
 /// Schemas with tables: the caller's own, and one for each person who shares, named by their id.
 pub(in crate::query::sql) struct PersonCatalogs<Authority> {
@@ -168,11 +166,15 @@ impl<Authority> PermittedTable<Authority> {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let range = self.times.range(filters);
         let permit = &self.holding.permit;
-        // Shared rows may be selected by the days of another zone than the one they are shown in.
-        let around = if permit.is_own() { 0 } else { TWO_DAYS };
-        let permit: ReadPermit<Authority> = permit.within(widened(range, around, around));
+        let recorded = self.times.range(filters);
+        // The windows of others' permits are about when rows take place, and not about what is recorded.
+        let range = if permit.is_own() || recorded == TimeRange::ALWAYS {
+            recorded
+        } else {
+            for_others::reached_within(permit.data_type(), recorded)
+        };
+        let permit: ReadPermit<Authority> = permit.within(range);
         let spec = RecordsSpec {
             conditions: self.holding.conditions.clone(),
             order: Order::Ascending,

@@ -17,6 +17,7 @@ use crate::model::permit::{ReadPermit, Windows};
 use crate::model::zone::Zone;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
 use crate::query::filter::{FilterError, parse_all};
+use crate::query::for_others::reached_within;
 use crate::query::places::calendar::{DAY_MARGIN, EVENT_COLUMNS};
 use crate::query::places::raw::{OneOf, RawSpec};
 use crate::query::places::widened;
@@ -27,7 +28,7 @@ use crate::query::{Order, QueryError};
 
 use super::bench::{Anybody, Bench, View, range};
 use super::given::{
-    AMOUNT, BEGIN, CALENDAR, DAY, GivenRow, HOUR, LEVEL, LONG_AGO, MAPS, MINUTE, VISITS, WORKOUTS,
+    AMOUNT, BEGIN, CALENDAR, DAY, FAR_OFF, GivenRow, HOUR, LEVEL, LONG_AGO, MAPS, MINUTE, VISITS, WORKOUTS,
 };
 
 fn given(start: i64, end: i64, value: f64) -> GivenRow {
@@ -461,6 +462,25 @@ async fn every_visit_of_unknown_arrival_is_on_a_page_from_either_end() {
     let day = range(BEGIN, BEGIN + DAY);
     let permit = View::Shared(owner, Windows::new([day])).permit(VISITS, day);
     assert_paged(&bench, &permit, VISITS, 4).await;
+}
+
+/// A reader who names what is recorded of an unknown end finds the visits that are seen at the other one.
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2c_a_visit_of_an_unknown_end_is_found_by_either_of_its_recorded_times() {
+    let bench = Bench::new().await;
+    let visits = [(LONG_AGO, BEGIN + HOUR), (BEGIN + 2 * HOUR, FAR_OFF)];
+    let visits = visits.map(|(start, end)| given(start, end, 1.0)).to_vec();
+    let owner = bench.person(&[(VISITS, vec![visits])]).await;
+    let day = range(BEGIN, BEGIN + DAY);
+    let permit = View::Shared(owner, Windows::new([day])).permit(VISITS, day);
+    for recorded in [
+        range(LONG_AGO, LONG_AGO + 1),
+        range(FAR_OFF - 1, FAR_OFF + 1),
+        day,
+    ] {
+        let permit = permit.within(reached_within(permit.data_type(), recorded));
+        assert_paged(&bench, &permit, VISITS, 2).await;
+    }
 }
 
 /// Events where days begin four hours after the midnights in UTC.
