@@ -9,7 +9,7 @@ use crate::model::time::{Instant, MICROS_PER_DAY, MICROS_PER_HOUR, TimeRange};
 use super::days::{Daily, Days, last};
 use super::draft::{Draft, Look, shown, shown_change, shown_clock, skipped};
 use super::report::{Comparison, Coverage, Evidence, Kind, Outcome};
-use super::statistics::{clock_times, interquartile_range, median, robust_z, usual_clock_time};
+use super::statistics::{clock_times, interquartile_range, median, moved_near, robust_z};
 
 /// The time without sleep that separates two cycles; the default of the routes.
 pub(super) const CYCLE_GAP: i64 = 2 * MICROS_PER_HOUR;
@@ -153,14 +153,19 @@ pub(super) fn timing(look: &Look<'_>, nights: &Nights) -> Outcome {
     if let Some(outcome) = too_few(now.len(), before.len()) {
         return outcome;
     }
-    let Some(middle) = usual_clock_time(&before) else {
+    // Each of the two around its own middle: around that of the other, times twelve hours away from it would
+    // come to lie a day apart.
+    let (Some(now), Some(before)) = (clock_times(&now), clock_times(&before)) else {
         return Outcome::Nothing;
     };
-    let (now, before) = (clock_times(&now, middle), clock_times(&before, middle));
+    let usual = median(&before);
+    let Some(now) = usual.and_then(|usual| moved_near(&now, usual)) else {
+        return Outcome::Nothing;
+    };
     let all = baseline.start..fortnight.end;
     let statistics = (
         median(&now),
-        median(&before),
+        usual,
         interquartile_range(&now),
         interquartile_range(&before),
     );
@@ -198,8 +203,9 @@ pub(super) fn timing(look: &Look<'_>, nights: &Nights) -> Outcome {
             baseline_value: usual,
             delta: value - usual,
             method: "medians of the hours between midnight and the middle of the longest cycle that ends on \
-                     the day, by the clock, plus or minus 24 where that is nearer to the circular mean of \
-                     the baseline; score: robust z, 0.6745 * delta / median deviation of the baseline"
+                     the day, by the clock: each plus or minus 24 where that is nearer to the circular \
+                     mean of its group, then all of the 14 days where that brings their median nearer to \
+                     that of the baseline; score: robust z, 0.6745 * delta / median deviation of the baseline"
                 .into(),
             score: robust_z(value - usual, &before),
             slope_per_day: None,

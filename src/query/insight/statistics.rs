@@ -39,27 +39,31 @@ pub(super) fn robust_z(delta: f64, baseline: &[f64]) -> Option<f64> {
     Some(NORMAL * delta / usual)
 }
 
-/// The middle of clock times on the circle of a day, in hours: the circular mean, on the day of their median.
+/// Clock times in hours, each on the day on which it is nearest to the circular mean of all: ten minutes
+/// before midnight and ten minutes after are twenty minutes apart. The mean lies on the day of their median.
 #[must_use]
-pub(super) fn usual_clock_time(hours: &[f64]) -> Option<f64> {
+pub(super) fn clock_times(hours: &[f64]) -> Option<Vec<f64>> {
     let (across, along) = hours.iter().fold((0.0, 0.0), |(across, along), hour| {
         let (sine, cosine) = (hour / DAY * TAU).sin_cos();
         (across + sine, along + cosine)
     });
     let mean = f64::atan2(across, along) / TAU * DAY;
-    median(hours).map(|median| on_nearest_day(mean, median))
+    let usual = mean + DAY * days_to(mean, median(hours)?);
+    let on_nearest_day = |hour: &f64| hour + DAY * days_to(*hour, usual);
+    Some(hours.iter().map(on_nearest_day).collect())
 }
 
-/// Clock times in hours, each on the day on which it is nearest to `usual`: ten minutes before midnight and
-/// ten minutes after are twenty minutes apart.
+/// Clock times in hours, all of them moved by as many days as bring their median nearest to another.
 #[must_use]
-pub(super) fn clock_times(hours: &[f64], usual: f64) -> Vec<f64> {
-    hours.iter().map(|hour| on_nearest_day(*hour, usual)).collect()
+pub(super) fn moved_near(hours: &[f64], other: f64) -> Option<Vec<f64>> {
+    let days = days_to(median(hours)?, other);
+    Some(hours.iter().map(|hour| hour + DAY * days).collect())
 }
 
-/// The same time by the clock on the day on which it is nearest to another.
-fn on_nearest_day(hour: f64, other: f64) -> f64 {
-    hour - DAY * ((hour - other) / DAY).round()
+/// After how many days a time by the clock is nearest to another: at most half a day later than it, and less
+/// than half a day earlier.
+fn days_to(hour: f64, other: f64) -> f64 {
+    ((other - hour) / DAY + 0.5).floor()
 }
 
 /// The median of the slopes between any two points (Theil and Sen). No two points have the same x.
@@ -181,7 +185,18 @@ mod tests {
     }
 
     #[test]
+    fn clock_times_are_beside_each_other_and_stay_so_where_they_are_moved() {
+        assert_eq!(clock_times(&[23.5, 0.5, 1.0]), Some(vec![-0.5, 0.5, 1.0]));
+        assert_eq!(moved_near(&[-0.5, 0.5, 1.0], 23.0), Some(vec![23.5, 24.5, 25.0]));
+        for (across, expected) in [(14.75, 14.75), (15.0, 15.0), (15.25, -8.75)] {
+            let moved = moved_near(&[across - 0.5, across, across + 0.5], 3.0);
+            assert_eq!(moved, Some(vec![expected - 0.5, expected, expected + 0.5]));
+        }
+    }
+
+    #[test]
     fn of_nothing_there_is_no_statistic() {
+        assert_eq!(clock_times(&[]), None);
         assert_eq!(median(&[]), None);
         assert_eq!(interquartile_range(&[]), None);
         assert_eq!(slope(&[(1.0, 1.0)]), None);

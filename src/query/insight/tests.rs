@@ -514,6 +514,36 @@ fn sleep_that_ends_before_midnight_and_after_it_is_told_by_the_same_clock() {
 }
 
 #[test]
+fn who_begins_to_sleep_by_day_is_told_the_times_at_which_they_sleep() {
+    let days = days();
+    // Eight hours around so many minutes after midnight.
+    let around = |day: usize, minutes: i64| {
+        let middle = days.start(day).micros() + minutes * 60_000_000;
+        let end = Instant::from_micros(middle + 4 * MICROS_PER_HOUR);
+        Cycle {
+            start: Instant::from_micros(middle - 4 * MICROS_PER_HOUR),
+            end,
+            in_bed_end: end,
+            asleep: 8 * MICROS_PER_HOUR,
+            is_only_in_bed: false,
+        }
+    };
+    // At three at night, and then half past two and ten past three in the afternoon in turn.
+    let before = (78..106).map(|day| around(day, 180));
+    let now = (106..120).map(|day| around(day, if day % 2 == 0 { 870 } else { 910 }));
+    let mut material = material(&days);
+    material.nights = Some(Nights::of(&days, &before.chain(now).collect::<Vec<_>>()));
+    let report = material.report(PERSON);
+    let timing = found(&report, Kind::SleepTiming);
+    let comparison = timing.comparison.as_ref().unwrap();
+    assert_eq!(timing.title, "Middle of the night at 14:50");
+    assert!(near(timing.value, 89.0 / 6.0) && near(comparison.baseline_value, 3.0));
+    assert!(near(comparison.delta, 71.0 / 6.0));
+    let [spread, usual_spread] = comparison.interquartile_ranges.unwrap();
+    assert!(near(spread, 2.0 / 3.0) && near(usual_spread, 0.0), "{spread}");
+}
+
+#[test]
 fn the_last_microsecond_of_a_day_ends_it() {
     let days = in_zone(Zone::UTC, "2024-06-16T23:59:59.999999Z");
     assert_eq!((days.today(), days.finished()), (120, 121));
