@@ -6,6 +6,7 @@
 //! beside this, in `unfolding`. Knows expressions, plans and batches; knows nothing of the text of a query or
 //! of who reads what.
 
+mod arguments;
 pub(super) mod bounded;
 mod cheap;
 pub(super) mod endless;

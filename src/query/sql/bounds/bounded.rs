@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
+use datafusion::arrow::array::{AsArray as _, StringArray, StringBuilder};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -21,11 +21,10 @@ use datafusion::logical_expr::{
 use crate::query::sql::keep_names::rewrite_keeping_names;
 use crate::query::sql::stand_in::{Change, StandIn};
 
-use super::growth::Growth;
+use super::arguments::{bytes, items, lengths, longer_by, longest, numbers, written};
+use super::growth::{Growth, refuse_large};
 use super::{endless, matching, widths};
 
-/// The most bytes in one result for one batch of rows.
-const LARGEST_RESULT: usize = 4 << 20;
 /// The most comparisons for one batch of rows, which cannot be interrupted.
 const MOST_COMPARISONS: usize = 1 << 26;
 /// The number of bytes that are compared as fast as two numbers.
@@ -89,6 +88,14 @@ impl Bounded {
                 let first = arguments.args.first().map_or(0, |value| bytes(value, rows));
                 first.saturating_mul(longest.saturating_add(1))
             }
+            Growth::JoinedItems => {
+                let list = arguments.args.first();
+                let held = list.map(|value| items(value, rows)).unwrap_or_default();
+                let others = arguments.args.iter().skip(1).map(longest);
+                let beside_each = others.fold(0, usize::saturating_add);
+                held.count.saturating_mul(beside_each).saturating_add(held.bytes)
+            }
+            Growth::Written => arguments.args.get(1).map_or(0, |format| written(format, rows)),
             Growth::Replacement | Growth::Replacements => {
                 let list = arguments.args.first();
                 let replaced = if self.growth == Growth::Replacement {
@@ -126,10 +133,7 @@ impl Bounded {
             }
             Growth::Comparisons => return refuse_comparisons(function, &arguments.args, rows),
         };
-        if size <= LARGEST_RESULT {
-            return Ok(());
-        }
-        exec_err!("{function} would make more than {LARGEST_RESULT} bytes at once; give it less")
+        refuse_large(function, size)
     }
 }
 
@@ -147,68 +151,6 @@ fn refuse_comparisons(function: &str, arguments: &[ColumnarValue], rows: usize) 
         return Ok(());
     }
     exec_err!("{function} would make more than {MOST_COMPARISONS} comparisons at once; give it less")
-}
-
-/// The number of elements of a list, or of bytes of a text, in each row.
-fn lengths(value: &ColumnarValue, rows: usize) -> Vec<usize> {
-    match value {
-        ColumnarValue::Scalar(scalar) => match scalar.to_array() {
-            Ok(one) => vec![lengths_of(&one).first().copied().unwrap_or(0); rows],
-            Err(_) => Vec::new(),
-        },
-        ColumnarValue::Array(array) => lengths_of(array),
-    }
-}
-
-fn lengths_of(array: &ArrayRef) -> Vec<usize> {
-    if let Some(lists) = array.as_list_opt::<i32>() {
-        lists.offsets().lengths().collect()
-    } else if let Some(lists) = array.as_list_opt::<i64>() {
-        lists.offsets().lengths().collect()
-    } else if let Some(lists) = array.as_fixed_size_list_opt() {
-        vec![usize::try_from(lists.value_length()).unwrap_or(0); lists.len()]
-    } else {
-        match cast(array, &DataType::Utf8) {
-            Ok(texts) => texts.as_string::<i32>().offsets().lengths().collect(),
-            Err(_) => Vec::new(),
-        }
-    }
-}
-
-/// The number in each row; none and those below zero count as zero.
-fn numbers(value: Option<&ColumnarValue>, rows: usize) -> Vec<usize> {
-    let numbers = value.and_then(|value| {
-        let numbers = cast(&value.to_array(rows).ok()?, &DataType::Int64).ok()?;
-        let numbers = numbers.as_primitive::<Int64Type>().iter();
-        let numbers = numbers.map(|number| number.and_then(|number| usize::try_from(number).ok()));
-        Some(numbers.map(Option::unwrap_or_default).collect())
-    });
-    numbers.unwrap_or_default()
-}
-
-fn bytes(value: &ColumnarValue, rows: usize) -> usize {
-    match value {
-        ColumnarValue::Array(array) => {
-            let data = array.to_data();
-            data.get_slice_memory_size()
-                .unwrap_or_else(|_| array.get_array_memory_size())
-        }
-        ColumnarValue::Scalar(scalar) => scalar.size().saturating_mul(rows),
-    }
-}
-
-/// The length of the longest text in bytes.
-fn longest(value: &ColumnarValue) -> usize {
-    lengths(value, 1).into_iter().max().unwrap_or_default()
-}
-
-/// How much longer an item of a list may become where this value takes its place.
-fn longer_by(value: &ColumnarValue) -> usize {
-    match value {
-        value if value.data_type().is_primitive() => 0,
-        ColumnarValue::Array(array) => widths::width(array.as_ref()),
-        ColumnarValue::Scalar(scalar) => scalar.to_array().map_or(0, |one| widths::width(one.as_ref())),
-    }
 }
 
 impl Change for Bounded {
@@ -341,6 +283,7 @@ mod tests {
     use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 
     use super::*;
+    use crate::query::sql::bounds::growth::LARGEST_RESULT;
 
     #[test]
     fn what_a_replacement_makes_of_a_batch_is_limited_as_a_whole() {
@@ -385,6 +328,32 @@ mod tests {
         };
         assert!(!is_refused(Growth::Joined, joined(9), 1));
         assert!(is_refused(Growth::Joined, joined(12), 1));
+    }
+
+    #[test]
+    fn what_is_joined_counts_as_long_as_it_is_written() {
+        let truths = vec![ScalarValue::from(false); 4000];
+        let truths = ScalarValue::new_list(&truths, &DataType::Boolean, true);
+        let joined = |separator: usize| {
+            let list = ColumnarValue::Scalar(ScalarValue::List(Arc::clone(&truths)));
+            vec![list, ColumnarValue::Scalar("x".repeat(separator).as_str().into())]
+        };
+        assert!(!is_refused(Growth::JoinedItems, joined(1000), 1));
+        assert!(is_refused(Growth::JoinedItems, joined(4000), 1));
+    }
+
+    #[test]
+    fn two_bytes_of_a_format_may_be_a_whole_moment() {
+        let written = |parts: &str, times: usize| {
+            let moment = ColumnarValue::Scalar(ScalarValue::TimestampMicrosecond(Some(0), None));
+            vec![moment, ColumnarValue::Scalar(parts.repeat(times).as_str().into())]
+        };
+        assert!(!is_refused(
+            Growth::Written,
+            written("%Y-%m-%d %H:%M:%S ", 10_000),
+            1
+        ));
+        assert!(is_refused(Growth::Written, written("%c ", 400_000), 1));
     }
 
     #[test]

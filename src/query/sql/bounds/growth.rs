@@ -1,5 +1,18 @@
 //! How long the results of functions may become. Knows names only.
 
+use datafusion::common::{Result, exec_err};
+
+/// The most bytes in one result for one batch of rows.
+pub(super) const LARGEST_RESULT: usize = 4 << 20;
+
+/// Fails if a function would make so many bytes that they are too many.
+pub(super) fn refuse_large(function: &str, bytes: usize) -> Result<()> {
+    if bytes <= LARGEST_RESULT {
+        return Ok(());
+    }
+    exec_err!("{function} would make more than {LARGEST_RESULT} bytes at once; give it less")
+}
+
 /// How the size of a result, or the time that it takes, follows from the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Growth {
@@ -7,6 +20,10 @@ pub(super) enum Growth {
     Product,
     /// With the first between each two of the others.
     Joined,
+    /// The items of the first as texts, with the others between each two of them or in their places.
+    JoinedItems,
+    /// As times in the format that the second is.
+    Written,
     /// With the third in the place of one item of each list.
     Replacement,
     /// With the third in the place of each item of each list.
@@ -27,10 +44,12 @@ impl Growth {
         Some(match function {
             // The result holds all of the arguments, for each row.
             "encode" | "concat" | "make_array" | "struct" | "named_struct" | "array_concat"
-            | "array_append" | "array_prepend" | "array_union" | "map" | "overlay" | "to_char" => Self::Sum,
+            | "array_append" | "array_prepend" | "array_union" | "map" | "overlay" => Self::Sum,
             // The result may hold one argument for each part of the first.
-            "replace" | "regexp_replace" | "array_to_string" | "translate" => Self::Product,
+            "replace" | "regexp_replace" | "translate" => Self::Product,
             "concat_ws" => Self::Joined,
+            "array_to_string" => Self::JoinedItems,
+            "to_char" => Self::Written,
             "array_replace" => Self::Replacement,
             "array_replace_n" | "array_replace_all" => Self::Replacements,
             "arrays_zip" => Self::Zipped,

@@ -16,15 +16,20 @@ use crate::query::ended::{beside_others, refuse_ended};
 use crate::query::sql::stand_in::{Change, StandIn};
 
 use super::cheap::{is_cheap, literal, with_flags};
+use super::growth::refuse_large;
 
 /// Telling the places of so many groups takes as long again as telling that of the match.
 const GROUPS_FOR_ONE: u64 = 4;
+/// The most bytes that a text takes in a list beside its own.
+const AROUND_TEXT: usize = 16;
 
 /// What a function does with a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Search {
     /// It seeks the first place.
     First,
+    /// It seeks the first place, and makes a list of what each group has found.
+    FirstWithGroups,
     /// It seeks all places behind so many characters.
     AllBehind(usize),
     /// It seeks all places behind as many characters as a column says.
@@ -55,7 +60,7 @@ impl Weighing {
         };
         let flags = flags.and_then(literal).unwrap_or_default();
         let search = match call.func.name() {
-            "regexp_match" => Search::First,
+            "regexp_match" => Search::FirstWithGroups,
             "regexp_replace" if !flags.contains('g') => Search::First,
             "regexp_replace" => Search::AllBehind(0),
             _ => begins
@@ -82,7 +87,7 @@ impl Weighing {
             };
             refuse_ended()?;
             let steps = match self.search {
-                Search::First => self.pattern.steps(text.len()),
+                Search::First | Search::FirstWithGroups => self.pattern.steps(text.len()),
                 Search::AllBehind(before) => {
                     let part = text.char_indices().nth(before).and_then(|(at, _)| text.get(at..));
                     self.pattern.steps_for_all(&mut made, part.unwrap_or_default())
@@ -92,6 +97,18 @@ impl Weighing {
             bearable(steps.saturating_mul(factor), text.len())
         };
         texts.iter().map(steps).collect()
+    }
+
+    /// Fails if the lists of what groups find in `texts` may be too large.
+    fn refuse_many_groups(&self, function: &str, texts: &StringArray) -> Result<()> {
+        let groups = self.pattern.groups().saturating_sub(1);
+        // One finds a part of what is given. Several may lie in each other, so that each finds all of it.
+        if self.search != Search::FirstWithGroups || groups < 2 {
+            return Ok(());
+        }
+        let in_texts = texts.offsets().lengths().fold(0, usize::saturating_add);
+        let around = texts.len().saturating_mul(AROUND_TEXT);
+        refuse_large(function, groups.saturating_mul(in_texts.saturating_add(around)))
     }
 }
 
@@ -113,6 +130,7 @@ impl Change for Weighing {
             return engine.invoke_with_args(arguments);
         };
         let texts = as_texts(texts, rows(&arguments))?;
+        self.refuse_many_groups(engine.name(), &texts)?;
         let all = || {
             let steps = self.steps(&texts)?;
             in_parts(&arguments, &steps, |part| engine.invoke_with_args(part))
@@ -201,8 +219,41 @@ fn part(arguments: &ScalarFunctionArgs, from: usize, count: usize) -> ScalarFunc
 mod tests {
     use datafusion::arrow::datatypes::Field;
     use datafusion::common::config::ConfigOptions;
+    use datafusion::functions::regex::regexp_match;
+    use datafusion::logical_expr::lit;
 
     use super::*;
+
+    /// What `regexp_match` makes of a text of so many bytes by a pattern with so many groups in each other.
+    fn matched(bytes: usize, groups: usize) -> Result<ColumnarValue> {
+        let pattern = format!("{}x*{}", "(".repeat(groups), ")".repeat(groups));
+        let call = ScalarFunction {
+            func: regexp_match(),
+            args: vec![lit("x".repeat(bytes)), lit(pattern.as_str())],
+        };
+        let texts: StringArray = [Some("x".repeat(bytes))].into_iter().collect();
+        Weighing::around(&call)
+            .unwrap()
+            .invoke_with_args(ScalarFunctionArgs {
+                args: vec![
+                    ColumnarValue::Array(Arc::new(texts)),
+                    ColumnarValue::Scalar(pattern.as_str().into()),
+                ],
+                arg_fields: Vec::new(),
+                number_rows: 1,
+                return_field: Arc::new(Field::new("", DataType::new_list(DataType::Utf8, true), true)),
+                config_options: Arc::new(ConfigOptions::new()),
+            })
+    }
+
+    #[test]
+    fn each_group_may_find_the_whole_text() {
+        let found = matched(100_000, 30).unwrap().into_array(1).unwrap();
+        assert_eq!(found.as_list::<i32>().value(0).len(), 30);
+        assert!(matched(5_000_000, 0).is_ok() && matched(5_000_000, 1).is_ok());
+        let refused = matched(100_000, 60).unwrap_err().to_string();
+        assert!(refused.contains("regexp_match would make more than"), "{refused}");
+    }
 
     #[test]
     fn parts_are_as_large_as_their_steps_allow_and_come_together_again() {
