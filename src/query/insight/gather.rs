@@ -91,6 +91,11 @@ impl<Authority> Questions<Authority> {
 
     /// The report as of a moment.
     pub async fn insights(&self, asked: InsightSources<Authority>) -> Result<Report, QueryError> {
+        let gathered = Box::pin(self.gathered(asked));
+        self.engine.in_time(gathered).await
+    }
+
+    async fn gathered(&self, asked: InsightSources<Authority>) -> Result<Report, QueryError> {
         let mut metrics = Vec::with_capacity(asked.metrics.len());
         for asked_metric in &asked.metrics {
             let metric = Metric {
