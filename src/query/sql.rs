@@ -36,7 +36,7 @@ use crate::model::time::Instant;
 
 use super::engine::Engine;
 use super::{Prepared, Scope};
-use bounds::{bounded, guard};
+use bounds::{bounded, guard, separators};
 use meaning::by_row::MembersByRow;
 use meaning::checked::CheckedArithmetic;
 use meaning::one_zero::{BothZeros, OneZero};
@@ -219,6 +219,7 @@ fn optimized(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan, Da
     match state.optimize(plan) {
         Ok(optimized) => {
             outward::refuse_unjoined(&optimized)?;
+            separators::refuse_long(&optimized)?;
             Ok(optimized)
         }
         // All names were found when the query was planned. What the optimizer does not find, it has lost:

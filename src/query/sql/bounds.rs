@@ -1,10 +1,10 @@
 //! Bounds what a query takes while it runs, in time and in memory.
 //!
-//! Before it runs, steps are refused that nothing could interrupt ([`endless`]), and functions are limited
-//! whose results grow ([`growth`], [`bounded`]). While it runs, patterns are weighed against the texts that
-//! they meet ([`matching`]), and a [`guard`] stands above each operator. How large a plan becomes is limited
-//! beside this, in `unfolding`. Knows expressions, plans and batches; knows nothing of the text of a query or
-//! of who reads what.
+//! Before it runs, steps are refused that nothing could interrupt ([`endless`]), functions are limited whose
+//! results grow ([`growth`], [`bounded`]), and so is what stands between joined texts ([`separators`]). While
+//! it runs, patterns are weighed against the texts that they meet ([`matching`]), and a [`guard`] stands above
+//! each operator. How large a plan becomes is limited beside this, in `unfolding`. Knows expressions, plans
+//! and batches; knows nothing of the text of a query or of who reads what.
 
 mod arguments;
 pub(super) mod bounded;
@@ -13,6 +13,7 @@ pub(super) mod endless;
 mod growth;
 pub(super) mod guard;
 mod matching;
+pub(super) mod separators;
 mod weighed;
 mod weighed_like;
 mod widths;
