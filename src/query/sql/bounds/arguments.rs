@@ -81,9 +81,15 @@ pub(super) fn longest(value: &ColumnarValue) -> usize {
 pub(super) fn longer_by(value: &ColumnarValue) -> usize {
     match value {
         value if value.data_type().is_primitive() => 0,
-        ColumnarValue::Array(array) => widths::width(array.as_ref()),
-        ColumnarValue::Scalar(scalar) => scalar.to_array().map_or(0, |one| widths::width(one.as_ref())),
+        ColumnarValue::Array(array) => width_inside(array),
+        ColumnarValue::Scalar(scalar) if scalar.is_null() => 0,
+        ColumnarValue::Scalar(scalar) => scalar.to_array().map_or(0, |one| width_inside(&one)),
     }
+}
+
+/// Bytes of the widest value without those of its place, which an item of a list has already.
+fn width_inside(array: &ArrayRef) -> usize {
+    widths::width(array.as_ref()).saturating_sub(widths::USUAL_WIDTH)
 }
 
 /// What lists hold.

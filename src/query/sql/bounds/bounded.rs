@@ -365,6 +365,11 @@ mod tests {
         assert!(!is_refused(Growth::Replacements, replaced(1000, 4000), 1));
         assert!(is_refused(Growth::Replacements, replaced(1000, 5000), 1));
         assert!(!is_refused(Growth::Replacement, replaced(1000, 1 << 20), 1));
+        // What is as short as an item makes no list longer, however many of them it replaces.
+        assert!(!is_refused(Growth::Replacements, replaced(250_000, 1), 1));
+        let mut by_none = replaced(250_000, 1);
+        by_none[2] = ColumnarValue::Scalar(ScalarValue::Utf8(None));
+        assert!(!is_refused(Growth::Replacements, by_none, 1));
         // One for each row.
         let mut by_row = replaced(2, 1 << 20);
         by_row[1] = texts(&["a", "b", "c", "d", "e"].map(str::to_owned));

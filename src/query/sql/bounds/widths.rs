@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::DataType;
 /// The size of a value without a buffer of its own.
 const LEAST_WIDTH: usize = 1;
 /// The size of a number, or of the offset of a text or a list.
-const USUAL_WIDTH: usize = 16;
+pub(super) const USUAL_WIDTH: usize = 16;
 
 /// Bytes of the rows of a batch, without what they share with others.
 pub(super) fn bytes(batch: &RecordBatch) -> usize {
