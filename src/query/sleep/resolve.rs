@@ -117,14 +117,14 @@ impl Rows {
         }
     }
 
-    /// The number of rows that take up as much memory as the samples and parts of samples that are held.
+    /// The number of rows that take up as much memory as the samples and parts of samples that are held once
+    /// all that were taken have competed.
     #[must_use]
     pub(super) fn waiting(&self) -> usize {
-        let open = match &self.way {
+        match &self.way {
             Way::Resolved(sweep) => sweep.open() * ROWS_OF_SAMPLE,
             Way::Apart(waiting) => waiting.len(),
-        };
-        self.coming.len() + open
+        }
     }
 
     /// Emits what is left once nothing more comes, as far as the turn goes. `false`: there is more.
