@@ -17,8 +17,8 @@ use crate::model::sources::product_of;
 use crate::model::time::{Instant, MICROS_PER_DAY, TimeRange};
 use crate::output::{ColumnKind, ListedColumn};
 
-/// A stay with an unknown arrival begins in year 1, which is nobody's day.
-const FIRST_KNOWN: Instant = Instant::from_micros(Instant::MIN.micros() + 366 * MICROS_PER_DAY);
+/// 0002-01-01: starts from then on count. A stay with an unknown arrival begins in the year before.
+const FIRST_COUNTED: Instant = Instant::from_micros(Instant::MIN.micros() + 365 * MICROS_PER_DAY);
 
 /// Totals of the caller's records.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -63,8 +63,8 @@ pub async fn totals(
     let person = reader.person();
     let all_time = TimeRange::ALWAYS;
     let permit = app.grants.readable_types(&reader, person, all_time).await?;
-    let now = app.clock.now().max(FIRST_KNOWN);
-    let until_now = TimeRange::new(FIRST_KNOWN, now).ok_or_else(|| ApiError::internal("no time"))?;
+    let now = app.clock.now().max(FIRST_COUNTED);
+    let until_now = TimeRange::new(FIRST_COUNTED, now).ok_or_else(|| ApiError::internal("no time"))?;
     let totals = app.questions.totals(&permit, until_now).await?;
     let sources = app.questions.sources_of(person).await?;
     let devices: BTreeSet<&str> = sources.keys().filter_map(product_of).collect();
