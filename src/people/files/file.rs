@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::errors::FilesError;
 use crate::catalog::documents::{Document, DocumentKind, Link};
+use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::stored_json;
@@ -140,7 +141,10 @@ impl FromStr for FileState {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|state| state.name() == text);
-        found.ok_or_else(|| format!("{text:?} is none of created, uploaded, archived and deleted"))
+        found.ok_or_else(|| {
+            let sent = beginning(text);
+            format!("{sent:?} is none of created, uploaded, archived and deleted")
+        })
     }
 }
 
@@ -394,5 +398,17 @@ impl File {
             id: self.id,
             reason: reason.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_state_that_is_none_the_beginning_is_repeated() {
+        let refused = "z".repeat(900).parse::<FileState>().unwrap_err();
+        assert_eq!(refused.matches('z').count(), 200, "{refused}");
+        assert_eq!("deleted".parse(), Ok(FileState::Deleted));
     }
 }
