@@ -9,6 +9,7 @@ mod examine;
 mod importer;
 mod judge_documents;
 mod judge_rows;
+mod make_way;
 mod member_rows;
 mod records;
 

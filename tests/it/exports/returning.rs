@@ -93,6 +93,25 @@ async fn beside_its_first_owner_an_archive_gets_ids_of_its_own_and_always_the_sa
 }
 
 #[tokio::test]
+async fn an_archive_is_still_the_same_one_once_those_whose_ids_it_has_are_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Setup::default().start();
+    let person = server.person();
+    live(&person, &mut Choices::new()).await;
+    let taken = archive(&person, folder.path()).await;
+    let other = server.person();
+    imported(&server, &taken, Some(&other));
+    let there = answers(&other).await;
+    let erase = || person.call(Method::DELETE, "/user/v1alpha1/account");
+    let asked = erase().await.must_be(202).json();
+    let confirmation = asked["confirmation"].as_str().unwrap();
+    erase().with("confirm", confirmation).await.must_be(202);
+    let again = imported(&server, &taken, Some(&other));
+    assert!(again.contains("the person has 0 more than before"), "{again}");
+    assert_equal(&there, &answers(&other).await);
+}
+
+#[tokio::test]
 async fn what_was_changed_since_stays_and_what_is_missing_comes_back() {
     let folder = tempfile::tempdir().unwrap();
     let server = Setup::default().start();

@@ -140,9 +140,9 @@ impl Importer {
                 let place = format!("{} ({})", element(number), document.id);
                 unfit(name, &place, reason)
             })?;
-            self.make_way(plan, &document).await?;
+            self.make_way(&mut plan.renaming, &document).await?;
             if kind == DocumentKind::File {
-                self.examine_file(plan, &document).await?;
+                self.make_way_for_content(&mut plan.renaming, &document).await?;
             }
         }
         Ok(())
@@ -195,19 +195,6 @@ impl Importer {
         Ok(())
     }
 
-    /// Gives a content another id if anything else here has its id.
-    async fn examine_file(&self, plan: &mut Plan, document: &Document) -> Result<(), ImportError> {
-        let file = File::of(document)?;
-        if self
-            .is_taken(DocumentKind::FileContent, file.content, plan.known.id)
-            .await?
-        {
-            let other = Renaming::other(plan.known.id, file.content);
-            plan.renaming.rename(file.content, other);
-        }
-        Ok(())
-    }
-
     /// Checks that the bytes of all files are there, but for those that are left out: what was removed for
     /// good while the archive was made, and what is harmful by the verdict on any of its versions.
     fn examine_bytes(archive: &Archive, plan: &Plan) -> Result<(), ImportError> {
@@ -230,25 +217,6 @@ impl Importer {
         })
     }
 
-    /// Gives a document another id if anything else here has its id.
-    async fn make_way(&self, plan: &mut Plan, document: &Document) -> Result<(), ImportError> {
-        let person = plan.known.id;
-        if self.is_taken(document.kind, document.id, person).await? {
-            let other = Renaming::other(person, document.id);
-            if self.is_taken(document.kind, other, person).await? {
-                return Err(taken(document.id));
-            }
-            plan.renaming.rename(document.id, other);
-        }
-        Ok(())
-    }
-
-    /// Whether a document here has this id that is of somebody else or of another kind. Of another kind too:
-    /// an archive may name the id of a share, which its readers know.
-    async fn is_taken(&self, kind: DocumentKind, id: Uuid, person: PersonId) -> Result<bool, ImportError> {
-        Ok(self.catalog.is_id_of_another(kind, id, person).await?)
-    }
-
     /// The types that the archive defines, by their names there.
     async fn examine_definitions(
         &self,
@@ -262,15 +230,7 @@ impl Importer {
                 .map_err(|error| damaged(DATA_TYPES, &error))?;
             let place = format!("{} ({})", element(number), stored.id);
             judge_version(stored.version).map_err(|reason| unfit(DATA_TYPES, &place, reason))?;
-            let is_taken =
-                |found: Option<StoredDefinition>| found.is_some_and(|found| found.person != plan.known.id);
-            if is_taken(self.catalog.definition(stored.id).await?) {
-                let other = Renaming::other(plan.known.id, stored.id);
-                if is_taken(self.catalog.definition(other).await?) {
-                    return Err(taken(stored.id));
-                }
-                plan.renaming.rename(stored.id, other);
-            }
+            self.make_way_for_definition(&mut plan.renaming, &stored).await?;
             let name = format!("{}/{}", stored.base, stored.id);
             let made = self.types.judge(stored).map_err(|error| {
                 let reason = match error {
@@ -330,10 +290,6 @@ fn unfit(member: &str, place: &str, reason: impl Into<String>) -> ImportError {
         place: place.to_owned(),
         reason: reason.into(),
     }
-}
-
-fn taken(id: Uuid) -> ImportError {
-    ImportError::Refused(format!("the id {id} belongs to somebody else here"))
 }
 
 fn damaged(what: &str, error: &dyn std::fmt::Display) -> ImportError {
