@@ -104,7 +104,7 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<BackupReport, 
     copied.finish().map_err(incomplete)
 }
 
-/// Reports what was copied, and fails if any of it is damaged.
+/// Reports what was copied, and fails if any of it is damaged or lacking.
 fn conclude(copied: &BackupReport, directory: &Path) -> Result<(), Failed> {
     for what in &copied.wrong {
         print(&format!("wrong: {what}\n"))?;
@@ -115,13 +115,14 @@ fn conclude(copied: &BackupReport, directory: &Path) -> Result<(), Failed> {
         copied.bytes,
         directory.display()
     ))?;
-    match copied.wrong.len() {
-        0 => Ok(()),
-        count => Err(Failed::because(format!(
-            "the backup holds damaged data, {count} things are wrong: keep earlier backups, and run \
-             `almanac check`"
-        ))),
-    }
+    let wrong = match copied.wrong.len() {
+        0 => return Ok(()),
+        1 => "1 thing is wrong".to_owned(),
+        many => format!("{many} things are wrong"),
+    };
+    Err(Failed::because(format!(
+        "the backup is not whole, {wrong}: keep earlier backups, and run `almanac check`"
+    )))
 }
 
 /// Removes the files of a failed backup, so that nobody takes them for one.
@@ -195,6 +196,25 @@ fn copy_keys(from: &Path, to: &Path) -> Result<(), Failed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_backup_of_which_anything_is_wrong_is_not_whole() {
+        let concluded = |wrong: &[&str]| {
+            let copied = BackupReport {
+                wrong: wrong.iter().map(|what| (*what).to_owned()).collect(),
+                ..BackupReport::default()
+            };
+            conclude(&copied, Path::new("backup")).map_err(|failed| failed.to_string())
+        };
+        assert_eq!(concluded(&[]), Ok(()));
+        for (wrong, told) in [
+            (&["a person is lacking"][..], "not whole, 1 thing is wrong:"),
+            (&["one", "other"][..], "not whole, 2 things are wrong:"),
+        ] {
+            let failed = concluded(wrong).unwrap_err();
+            assert!(failed.contains(told), "{failed}");
+        }
+    }
 
     #[test]
     fn what_failed_leaves_nothing_that_it_made() {

@@ -18,7 +18,7 @@ use super::failed::Failed;
 const NAME_FORM: &str = "almanac-0000-00-00T000000Z";
 /// Follows the time if an earlier backup was begun in the same second: a number from two.
 const NUMBER_FORM: &str = "-00";
-/// Follows the name of a backup that is unfinished, or holds damaged data.
+/// Follows the name of a backup that is unfinished, or not whole.
 const UNFINISHED_SUFFIX: &str = ".unfinished";
 const LOCK: &str = ".almanac-backups";
 
@@ -148,8 +148,8 @@ impl Backups {
 }
 
 impl UnfinishedBackup {
-    /// Reports a backup that failed or holds damaged data: what there is of it stays until the next run, so
-    /// that the cause can be found.
+    /// Reports a backup that failed or is not whole: what there is of it stays until the next run, so that the
+    /// cause can be found.
     pub(super) fn given_up(&self, reason: &Failed) -> Failed {
         let what = if self.unfinished.exists() {
             format!("what there is of it is in {}, and ", self.unfinished.display())

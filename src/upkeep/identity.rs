@@ -8,6 +8,7 @@ use futures::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::older_catalogue::BeyondCatalogue;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::IdSource;
 use crate::store::StoreError;
@@ -49,7 +50,7 @@ pub enum ApartError {
     Nameless { expected: Uuid },
     #[error(
         "the catalogue is being made anew since {since}, and that was not finished: run `almanac check \
-         --repair` again; to go on without what is missing, start with ALMANAC_ADOPT_STORE=true"
+         --repair` again; to give up what is missing, start once with ALMANAC_ADOPT_STORE=true"
     )]
     Unfinished { since: String },
     #[error(
@@ -82,16 +83,54 @@ enum Likeness {
 }
 
 /// Makes sure that the two are a pair. Makes them one if both are new, or if they are from before there were
-/// identities. `insist`: the operator knows that they are.
+/// identities. `insist`: the operator knows that they are, and gives up what an unfinished repair has not
+/// brought back.
 pub async fn settle(
     catalog: &Catalog,
     objects: &ObjectStorage,
     ids: &dyn IdSource,
     insist: bool,
 ) -> Result<Uuid, ApartError> {
-    if let Some(since) = catalog.unfinished_repair().await?.filter(|_| !insist) {
-        return Err(ApartError::Unfinished { since });
+    let unfinished = catalog.unfinished_repair().await?;
+    match unfinished {
+        None => paired(catalog, objects, ids, insist).await,
+        Some(since) if !insist => Err(ApartError::Unfinished { since }),
+        Some(since) => {
+            let identity = paired(catalog, objects, ids, insist).await?;
+            give_up_repair(catalog, objects, &since).await?;
+            Ok(identity)
+        }
     }
+}
+
+/// Ends a repair that was not finished, as the operator wants it, and says what is given up by that.
+async fn give_up_repair(catalog: &Catalog, objects: &ObjectStorage, since: &str) -> Result<(), ApartError> {
+    let beyond = BeyondCatalogue::find(catalog, objects).await?;
+    catalog.finish_repair().await?;
+    tracing::warn!(
+        since,
+        "the catalogue was being made anew, and that is given up: nothing more comes back by it, and what of \
+         the store the catalogue does not name is garbage from now on"
+    );
+    if let Some(first) = beyond.people().next() {
+        tracing::warn!(
+            people = beyond.people().count(),
+            %first,
+            "there are people who are not back, or not as the store has them; `almanac check` names them. \
+             Nothing of theirs is collected, and no backup is whole, before people/UUID of each is moved out \
+             of the store"
+        );
+    }
+    Ok(())
+}
+
+/// The identity that the two have in common, or get.
+async fn paired(
+    catalog: &Catalog,
+    objects: &ObjectStorage,
+    ids: &dyn IdSource,
+    insist: bool,
+) -> Result<Uuid, ApartError> {
     let expected = catalog.store_identity().await?;
     let found = if insist {
         Some(read_or_give(objects, expected.unwrap_or_else(|| ids.next())).await?)

@@ -1,6 +1,7 @@
 //! A catalogue and a store are a pair or they are not served.
 
 use super::*;
+use crate::upkeep::check::catalogue_complaints;
 use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, read, settle};
 use crate::upkeep::rebuild::rebuild;
 use crate::upkeep::repair::repair;
@@ -126,6 +127,24 @@ async fn a_repair_that_is_unfinished_and_a_store_that_cannot_be_read_are_refused
         settled(&bench).await,
         Err(ApartError::Unreadable { .. })
     ));
+}
+
+#[tokio::test]
+async fn an_operator_who_knows_ends_a_repair_that_cannot_be_finished() {
+    let bench = Bench::new().await;
+    let identity = settled(&bench).await.unwrap();
+    bench.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
+    let catalog = &bench.stores.catalog;
+    catalog.begin_repair().await.unwrap();
+    assert!(matches!(
+        settled(&bench).await,
+        Err(ApartError::Unfinished { .. })
+    ));
+    assert_eq!(catalogue_complaints(catalog).await.unwrap().len(), 1);
+    assert_eq!(insisted(&bench).await, identity);
+    // Once is enough, and a backup is whole again.
+    assert_eq!(settled(&bench).await.unwrap(), identity);
+    assert_eq!(catalogue_complaints(catalog).await.unwrap(), [""; 0]);
 }
 
 /// Content that a damaged identity may have.
