@@ -1,9 +1,8 @@
 //! The sample person: two weeks of one life, recorded like anybody's records, for people who want to ask
 //! questions at once.
 //!
-//! Loading takes the path of every request, and happens once, which the catalogue remembers: what is deleted
-//! or corrected later stays so. Where it broke off it is repeated, and adds what is missing, because every
-//! record has its id.
+//! Loading takes the path of every request, and happens once: what is deleted or corrected later stays so.
+//! Where it broke off it is repeated, and adds what is missing, because every record has its id.
 
 use uuid::Uuid;
 
@@ -29,6 +28,7 @@ macro_rules! sample {
     };
 }
 
+/// The types in the order in which they are loaded.
 const RECORDS: [(&str, &[u8]); 14] = sample![
     "ActiveCaloriesBurned",
     "Calendar",
@@ -46,9 +46,6 @@ const RECORDS: [(&str, &[u8]); 14] = sample![
     "Weight",
 ];
 
-/// The fact that all of the sample was loaded, and when.
-const LOADED: &str = "demo:loaded";
-
 /// What has become of the sample person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SamplePerson {
@@ -58,18 +55,33 @@ enum SamplePerson {
 }
 
 async fn sample_person(catalog: &Catalog) -> Result<SamplePerson, CatalogError> {
-    if catalog.is_being_erased(PERSON).await? {
+    let erasure = catalog.erasure_of(PERSON).await?;
+    if erasure.is_some_and(|erasure| !erasure.is_over()) {
         return Ok(SamplePerson::Erased);
     }
-    if catalog.meta(LOADED).await?.is_none() {
-        return Ok(SamplePerson::Missing);
+    if !catalog.person_exists(PERSON).await? {
+        return Ok(erasure.map_or(SamplePerson::Missing, |_| SamplePerson::Erased));
     }
-    let is_there = catalog.person_exists(PERSON).await?;
-    Ok(if is_there {
+    // Whoever came back after an erasure has a life of their own.
+    let is_loaded = erasure.is_some() || has_the_last_records(catalog).await?;
+    Ok(if is_loaded {
         SamplePerson::Loaded
     } else {
-        SamplePerson::Erased
+        SamplePerson::Missing
     })
+}
+
+/// Whether loading came to its end. A partition stays when its records are deleted, and comes back with its
+/// person where the catalogue is made anew from the store.
+async fn has_the_last_records(catalog: &Catalog) -> Result<bool, CatalogError> {
+    let [.., (last, _)] = RECORDS;
+    match catalog.partitions_of(PERSON).await {
+        // Whatever it was, it is not made better by loading.
+        Err(CatalogError::Corrupt { .. }) => Ok(true),
+        partitions => Ok(partitions?
+            .iter()
+            .any(|partition| partition.data_type.as_str() == last)),
+    }
 }
 
 /// Records the sample person's life, unless that was done before. `false`: the person was erased.
@@ -93,11 +105,6 @@ pub(super) async fn load(app: &App) -> Result<bool, Failed> {
             .await
             .map_err(|error| failed(&error))?;
     }
-    let now = app.clock.now().to_string();
-    app.catalog
-        .set_meta(LOADED, &now)
-        .await
-        .map_err(Failed::from_error)?;
     Ok(true)
 }
 
@@ -167,8 +174,14 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::catalog::erasures::Erasure;
+    use crate::catalog::records::{Bounds, Commit, NewPiece, NewPlace, PartitionChange};
     use crate::catalog::test_databases::address_in;
-    use crate::model::clock::SystemClock;
+    use crate::model::clock::{Clock as _, SystemClock};
+    use crate::model::erasure::ErasureMark;
+    use crate::model::ids::PieceId;
+    use crate::model::registry::TypeId;
+    use crate::model::time::Instant;
 
     #[tokio::test]
     async fn the_sample_is_loaded_once_and_never_again() {
@@ -179,12 +192,69 @@ mod tests {
         assert_eq!(found().await, SamplePerson::Missing);
         // It broke off.
         catalog.ensure_person(PERSON, Some(NAME)).await.unwrap();
+        catalog.commit(first_of("StepCount")).await.unwrap();
         assert_eq!(found().await, SamplePerson::Missing);
-        catalog.set_meta(LOADED, "now").await.unwrap();
+        catalog.commit(first_of("Weight")).await.unwrap();
         assert_eq!(found().await, SamplePerson::Loaded);
         catalog.begin_erasure(PERSON).await.unwrap();
         assert_eq!(found().await, SamplePerson::Erased);
         catalog.close().await;
+    }
+
+    #[tokio::test]
+    async fn whoever_was_erased_is_not_loaded_again_into_a_catalogue_that_is_made_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = address_in(directory.path());
+        let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
+        let found = async || sample_person(&catalog).await.unwrap();
+        let now = SystemClock.now();
+        let over = Erasure {
+            mark: ErasureMark::of(PERSON),
+            person: None,
+            begun_at: now,
+            purged_at: None,
+            ended_at: Some(now),
+        };
+        catalog.enter_erasure(&over).await.unwrap();
+        assert_eq!(found().await, SamplePerson::Erased);
+        catalog.ensure_person(PERSON, Some(NAME)).await.unwrap();
+        assert_eq!(found().await, SamplePerson::Loaded);
+        catalog.close().await;
+    }
+
+    /// The first record of a type.
+    fn first_of(data_type: &str) -> Commit {
+        let moment = Instant::from_micros(0);
+        let first = NewPiece {
+            id: PieceId(Uuid::now_v7()),
+            rows: 1,
+            bounds: Bounds {
+                min_start: moment,
+                max_start: moment,
+                max_end: moment,
+            },
+            layout_version: 1,
+            checksum: 0,
+            bytes: 4,
+            place: NewPlace::Tail {
+                blob: bytes::Bytes::from_static(b"rows"),
+                memory: 4,
+            },
+        };
+        let change = PartitionChange {
+            person: PERSON,
+            data_type: TypeId::new(data_type),
+            expected_version: None,
+            expected_digest: None,
+            add: vec![first],
+            dead: Vec::new(),
+            records_delta: 1,
+            updates: 1,
+        };
+        Commit {
+            changes: vec![change],
+            ..Commit::default()
+        }
     }
 
     #[test]
