@@ -25,9 +25,10 @@ type Tail = HashMap<Vec<u8>, (i64, Option<PersonId>)>;
 impl Catalog {
     /// Copies the catalogue into a new SQLite file at `path`, and verifies every row on the way. Returns a
     /// description of the damage: rows that differ from what was written are copied as they are, and rows
-    /// that cannot be read are left out. Refuses a path that exists.
+    /// that cannot be read are left out. Refuses a path that exists, unless an empty file keeps the place.
     pub async fn copy_to(&self, path: &Path) -> Result<Vec<String>, CatalogError> {
-        if path.exists() {
+        let is_taken = std::fs::metadata(path).is_ok_and(|found| !found.is_file() || found.len() > 0);
+        if is_taken {
             return Err(CatalogError::Exists {
                 what: path.display().to_string(),
             });

@@ -11,6 +11,7 @@ use crate::auth::settings::Provider;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
+use crate::store::StoreError;
 use crate::upkeep::backup::{self, BackupProgress, BackupReport};
 use crate::upkeep::check::older_complaints;
 use crate::upkeep::identity::{self, ApartError};
@@ -66,7 +67,9 @@ fn copied_into(settings: &Settings, directory: &Path) -> Result<BackupReport, Fa
     refuse_full(directory)?;
     let is_new = !directory.exists();
     data_directory::open(directory)?;
-    runtimes::many_threads()
+    backup::begin(directory)
+        .map_err(|error| incomplete(&error))
+        .and_then(|()| runtimes::many_threads())
         .and_then(|runtime| runtime.block_on(back_up(settings, directory)))
         .map_err(|failed| undone(directory, is_new, &failed))
 }
@@ -94,14 +97,17 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<BackupReport, 
     let copied = backup::back_up(&catalog, &objects, keys.as_ref(), directory, clock, ids, &tell).await;
     progress.finish();
     catalog.close().await;
-    let incomplete = |error| Failed::because(format!("the backup is not complete: {error}"));
-    let mut copied = copied.map_err(incomplete)?;
+    let mut copied = copied.map_err(|error| incomplete(&error))?;
     copied.report.wrong.extend(lacked);
     // Before it is finished, since without them it would look like one that never made a token.
     if settings.identity.provider == Provider::Embedded {
         copy_keys(&settings.data_dir, directory)?;
     }
-    copied.finish().map_err(incomplete)
+    copied.finish().map_err(|error| incomplete(&error))
+}
+
+fn incomplete(error: &StoreError) -> Failed {
+    Failed::because(format!("the backup is not complete: {error}"))
 }
 
 /// Reports what was copied, and fails if any of it is damaged or lacking.

@@ -11,8 +11,9 @@
 
 mod unreadable;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -91,8 +92,15 @@ impl UnfinishedCopy {
     }
 }
 
-/// Copies everything into the empty `directory`. Whatever else belongs to the copy is put beside it before it
-/// is finished.
+/// Makes `directory` that of an unfinished copy, of which nothing is there yet. Whoever has anything to do
+/// before it can be copied calls this first.
+pub fn begin(directory: &Path) -> Result<(), StoreError> {
+    keep_place(&directory.join(UNFINISHED_CATALOGUE))?;
+    sync(directory)
+}
+
+/// Copies everything into `directory`, which is empty or was begun. Whatever else belongs to the copy is put
+/// beside it before it is finished.
 pub async fn back_up(
     catalog: &Catalog,
     objects: &ObjectStorage,
@@ -136,7 +144,7 @@ pub async fn back_up(
         copy.close().await;
         match outcome {
             Ok(missing) if missing.is_empty() => break,
-            Ok(_) if attempt < ATTEMPTS => remove(&file)?,
+            Ok(_) if attempt < ATTEMPTS => keep_place(&file)?,
             Ok(missing) => {
                 let lost = missing.into_iter().map(|path| format!("object {path} is lost"));
                 copied.wrong.extend(lost);
@@ -357,8 +365,17 @@ fn finish(file: &Path, finished: &Path) -> Result<(), StoreError> {
     })
 }
 
-fn remove(file: &Path) -> Result<(), StoreError> {
-    std::fs::remove_file(file).map_err(|error| StoreError::Unavailable {
+/// Puts an empty file where the catalogue will be, or empties the one that was there, so that there is one at
+/// every moment. Only its owner may read it.
+fn keep_place(file: &Path) -> Result<(), StoreError> {
+    let mut options = OpenOptions::new();
+    let opened = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(file);
+    opened.map(drop).map_err(|error| StoreError::Unavailable {
         detail: format!("{}: {error}", file.display()),
     })
 }

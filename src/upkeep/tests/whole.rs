@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::*;
+use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::catalog::test_databases::file_in;
 use crate::upkeep::backup::{
-    BackupReport, CATALOGUE_FILE, COPY_MARK, OBJECTS_FOLDER, UNFINISHED_CATALOGUE, back_up,
+    BackupReport, CATALOGUE_FILE, COPY_MARK, OBJECTS_FOLDER, UNFINISHED_CATALOGUE, back_up, begin,
 };
 use crate::upkeep::check::{self, check};
 use crate::upkeep::flush::flush;
@@ -234,6 +235,23 @@ async fn a_copy_is_called_unfinished_before_there_is_anything_else_of_it() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(name.starts_with(UNFINISHED_CATALOGUE), "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_copy_that_has_begun_is_called_unfinished_and_is_made_in_the_same_place() {
+    let bench = lived_in().await;
+    let directory = tempfile::tempdir().unwrap();
+    let is_there = |name: &str| directory.path().join(name).exists();
+    begin(directory.path()).unwrap();
+    assert!(is_there(UNFINISHED_CATALOGUE));
+    assert_eq!(copied(&bench, directory.path()).await.wrong, [""; 0]);
+    assert!(!is_there(UNFINISHED_CATALOGUE) && is_there(CATALOGUE_FILE));
+    let restored = opened(directory, &bench.key).await;
+    assert_eq!(restored.visible().await, bench.visible().await);
+    // What is in use is never overwritten.
+    let file = file_in(restored.directory.path());
+    let refused = bench.stores.catalog.copy_to(&file).await;
+    assert!(matches!(refused, Err(CatalogError::Exists { .. })), "{refused:?}");
 }
 
 /// Settles whether the catalogue of the first and the store of the second are a pair.
