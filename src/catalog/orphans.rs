@@ -6,6 +6,8 @@
 //! nothing ever points to a deleted object. All times are the database's. Knows nothing of what the objects
 //! are.
 
+use std::collections::HashSet;
+
 use super::Catalog;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
@@ -21,6 +23,8 @@ use crate::model::time::Instant;
 const PAGE: usize = 1_000;
 /// How many paths one statement names.
 const PATHS_AT_ONCE: usize = 64;
+/// Objects that are kept for the operator count as noticed at the end of time.
+const KEPT_SINCE: i64 = i64::MAX;
 
 /// How many orphans are in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,10 +54,25 @@ impl Catalog {
             return Ok(());
         }
         let mut session = self.database.write().await?;
-        let end = Instant::from_micros(i64::MAX);
+        let end = Instant::from_micros(KEPT_SINCE);
         let rows = paths.iter().map(|path| noticed(path, end)).collect();
         session.insert(&ORPHANS, rows, Existing::Replace).await?;
         session.commit().await
+    }
+
+    /// The `paths` of objects that are not kept for the operator.
+    pub async fn not_kept(&self, paths: Vec<String>) -> Result<Vec<String>, CatalogError> {
+        let mut kept = HashSet::new();
+        for some in paths.chunks(PATHS_AT_ONCE) {
+            let (list, values) = one_of(1, some.iter().map(|path| text(path)).collect());
+            let sql = format!("SELECT path, noticed_at FROM strays WHERE path IN {list}");
+            for row in self.database.fetch(sql, values).await? {
+                if row.int(1)? == KEPT_SINCE {
+                    kept.insert(row.text(0)?);
+                }
+            }
+        }
+        Ok(paths.into_iter().filter(|path| !kept.contains(path)).collect())
     }
 
     /// Condemns objects that were noticed before `moment`, and returns their paths; a thousand at most. When
@@ -136,7 +155,7 @@ impl Catalog {
                    COUNT(CASE WHEN noticed_at = $1 THEN 1 END) FROM strays WHERE removed_at IS NULL";
         let rows = self
             .database
-            .fetch(sql.to_owned(), vec![Value::Int(i64::MAX)])
+            .fetch(sql.to_owned(), vec![Value::Int(KEPT_SINCE)])
             .await?;
         let row = rows
             .first()

@@ -231,7 +231,8 @@ pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
 }
 
 /// Notices orphans among all objects; returns how many objects there are, and how many are orphans. Retired
-/// objects are none: it is known why nothing names them, and they are removed when their time is over.
+/// objects are none: it is known why nothing names them, and they are removed when their time is over. Those
+/// that a repair kept do not count at all: they say nothing of whether this is the right catalogue.
 async fn notice(stores: &UpkeepStores, beyond: &BeyondCatalogue) -> Result<(usize, usize), StoreError> {
     let (mut all, mut orphans) = (0, 0);
     for kept in CollectedKind::ALL {
@@ -248,7 +249,10 @@ async fn notice(stores: &UpkeepStores, beyond: &BeyondCatalogue) -> Result<(usiz
             if seen.len() >= PATHS_AT_ONCE || is_end {
                 all += seen.len();
                 let orphaned = kept.orphaned(stores, &std::mem::take(&mut seen)).await?;
-                let mut orphaned = stores.catalog.not_retired(orphaned).await?;
+                let orphaned = stores.catalog.not_retired(orphaned).await?;
+                let found = orphaned.len();
+                let mut orphaned = stores.catalog.not_kept(orphaned).await?;
+                all -= found - orphaned.len();
                 orphans += orphaned.len();
                 orphaned.retain(|path| !beyond.owns(path));
                 stores.catalog.notice_orphans(&orphaned).await?;

@@ -315,6 +315,29 @@ async fn an_improbable_part_of_the_store_stays_unless_the_operator_insists() {
 }
 
 #[tokio::test]
+async fn objects_that_a_repair_kept_are_neither_orphans_nor_a_reason_to_collect_nothing() {
+    let bench = Bench::new().await;
+    bench.put(&many(100, 10, LAST_DAY_OF_2023), true).await;
+    let PartitionKey { person, data_type } = &bench.key;
+    let kept: Vec<String> = (0..101)
+        .map(|_| object_path(*person, data_type, 2023, PieceId(Uuid::now_v7())))
+        .collect();
+    for path in &kept {
+        let objects = bench.stores.objects();
+        objects.put(path, "perhaps accepted".into()).await.unwrap();
+    }
+    bench.stores.catalog.keep_objects(&kept).await.unwrap();
+    orphan(&bench).await;
+    let mut removed = 0;
+    for _ in 0..4 {
+        removed += round(&bench).await;
+        bench.pass(ORPHAN_AGE + CONDEMNED_AGE);
+    }
+    assert_eq!(removed, 1);
+    assert_eq!(bench.paths().await.1.len(), 1 + kept.len());
+}
+
+#[tokio::test]
 async fn objects_that_were_replaced_are_no_orphans() {
     let bench = Bench::new().await;
     for piece in 0..102 {
