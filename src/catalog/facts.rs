@@ -24,6 +24,15 @@ impl Catalog {
             .transpose()
     }
 
+    /// A fact about the catalogue as a whole; `None` also for one that is damaged. For what says nothing that
+    /// must be known, and is replaced where it is missing.
+    pub async fn sound_meta(&self, name: &str) -> Result<Option<String>, CatalogError> {
+        match self.meta(name).await {
+            Err(CatalogError::Corrupt { .. }) => Ok(None),
+            found => found,
+        }
+    }
+
     /// A fact about the catalogue as a whole. Stores `proposal` first if there is none yet; it then holds on
     /// every node.
     pub async fn settled_meta(&self, name: &str, proposal: &str) -> Result<String, CatalogError> {

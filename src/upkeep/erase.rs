@@ -79,7 +79,7 @@ pub async fn as_dated(stores: &UpkeepStores, erasure: &Erasure, now: Instant) ->
         return Ok(*erasure);
     }
     let name = noticed_key(erasure);
-    let written = stores.catalog.meta(&name).await?;
+    let written = stores.catalog.sound_meta(&name).await?;
     let noticed = written.and_then(|written| written.parse().ok());
     let noticed = noticed
         .map(Instant::from_micros)

@@ -28,7 +28,8 @@ const STEP_MANIFESTS: usize = 32;
 /// All objects are checked once in this time.
 const ROUND_LENGTH: Duration = Duration::from_hours(168);
 
-/// Where the catalogue keeps the progress of the round, and the end of the last one.
+/// Where the catalogue keeps the progress of the round, and the end of the last one. Where these are damaged,
+/// a round begins anew at worst.
 const PLACE_KEY: &str = "scrub:place";
 const MANIFESTS_KEY: &str = "scrub:manifests";
 const ROUND_END_KEY: &str = "scrub:ended";
@@ -100,24 +101,16 @@ async fn end_round(stores: &UpkeepStores) -> Result<(), StoreError> {
         .await?)
 }
 
-/// What is noted of the rounds. What is damaged says nothing, and is replaced: a round begins anew at worst.
-async fn noted(stores: &UpkeepStores, name: &str) -> Result<Option<String>, StoreError> {
-    match stores.catalog.meta(name).await {
-        Err(CatalogError::Corrupt { .. }) => Ok(None),
-        found => Ok(found?),
-    }
-}
-
 /// Where the round that is under way has got to.
 async fn place(stores: &UpkeepStores) -> Result<Option<ObjectCursor>, StoreError> {
-    let place = noted(stores, PLACE_KEY).await?;
+    let place = stores.catalog.sound_meta(PLACE_KEY).await?;
     Ok(place.and_then(|place| ObjectCursor::parse(&place)))
 }
 
 /// Whether the last round ended long enough ago, or by a clock that was ahead and was put right since: nobody
 /// knows when that was.
 async fn is_time(stores: &UpkeepStores) -> Result<bool, StoreError> {
-    let ended = noted(stores, ROUND_END_KEY).await?;
+    let ended = stores.catalog.sound_meta(ROUND_END_KEY).await?;
     let Some(ended) = ended.and_then(|ended| ended.parse().ok()) else {
         return Ok(true);
     };
@@ -155,7 +148,7 @@ async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter
 
 /// Checks the newest manifests of the next few people. Whether those of everybody are checked in this round.
 async fn look_at_manifests(stores: &UpkeepStores, corrupt: &Counter) -> Result<bool, StoreError> {
-    let saved = noted(stores, MANIFESTS_KEY).await?;
+    let saved = stores.catalog.sound_meta(MANIFESTS_KEY).await?;
     let after: Option<PersonId> = saved.as_deref().and_then(|saved| saved.parse().ok());
     let people = stores.catalog.people_ids().await?;
     let mut waiting = people

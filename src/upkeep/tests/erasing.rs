@@ -491,6 +491,14 @@ async fn an_erasure_that_began_under_a_clock_ahead_ends_in_the_usual_time_after_
     assert!(go_on(&bench, usize::MAX).await);
     bench.clock.set(right);
     assert!(go_on(&bench, usize::MAX).await);
+    // When that was noticed is noted anew if the note is damaged.
+    let noticed = "WHERE name LIKE 'erase:noticed:%'";
+    tamper(
+        &bench,
+        &format!("UPDATE meta SET checksum = checksum + 1 {noticed}"),
+    )
+    .await;
+    assert!(go_on(&bench, usize::MAX).await);
     let catalog = &bench.stores.catalog;
     let is_over = async || {
         let erasure = catalog.erasure_of(bench.key.person).await.unwrap();
