@@ -2,6 +2,7 @@
 //! correct the call.
 
 use arrow::error::ArrowError;
+use object_store::client::HttpError;
 use parquet::errors::ParquetError;
 use thiserror::Error;
 
@@ -112,6 +113,11 @@ impl From<ArrowError> for StoreError {
     fn from(error: ArrowError) -> Self {
         Self::rows(error)
     }
+}
+
+/// Whether a store answered: what failed on the way to it or back says nothing of an object.
+pub(super) fn was_answered(error: &object_store::Error) -> bool {
+    find::<HttpError>(error).is_none()
 }
 
 /// The first error of a kind among `error` and its causes.

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _};
+use object_store::client::{HttpError, HttpErrorKind};
 use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
@@ -45,6 +46,8 @@ pub enum Fault {
     NoRoom,
     /// Nothing is done, because the bucket does not exist.
     NoBucket,
+    /// Nothing is done, and no answer comes.
+    Silence,
     /// It is done, but the answer is an error.
     LoseAnswer,
     /// It is done later.
@@ -107,6 +110,15 @@ fn failed(kind: io::ErrorKind) -> Error {
     }
 }
 
+/// What is made of an answer that does not come.
+fn silent() -> Error {
+    let reason = io::Error::from(io::ErrorKind::TimedOut);
+    Error::Generic {
+        store: "faulty",
+        source: HttpError::new(HttpErrorKind::Timeout, reason).into(),
+    }
+}
+
 /// What S3 answers to a request for a bucket that does not exist, if the answer has a body.
 fn no_bucket(path: &str) -> Error {
     Error::NotFound {
@@ -139,6 +151,7 @@ async fn suffer<T: Send + 'static>(
         Some(Fault::Fail) => Err(failed(io::ErrorKind::ConnectionReset)),
         Some(Fault::NoRoom) => Err(failed(io::ErrorKind::StorageFull)),
         Some(Fault::NoBucket) => Err(no_bucket(path)),
+        Some(Fault::Silence) => Err(silent()),
         Some(Fault::LoseAnswer) => work
             .await
             .and_then(|_| Err(failed(io::ErrorKind::ConnectionReset))),

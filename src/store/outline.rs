@@ -113,13 +113,8 @@ pub(super) async fn verified_footer(
     let Some(start) = place.bytes.checked_sub(u64::from(place.footer_bytes)) else {
         return Err(place.damaged(&"its footer is longer than the object"));
     };
-    let footer = match objects.get_range(path, start..place.bytes).await {
-        // An object that is shorter than it was is damaged, not unreachable.
-        Err(StoreError::Unavailable { detail })
-            if objects.size(path).await.is_ok_and(|bytes| bytes != place.bytes) =>
-        {
-            return Err(place.damaged(&detail));
-        }
+    let read = objects.get_range_within(path, place.bytes, start..place.bytes);
+    let footer = match read.await {
         Err(StoreError::Missing { path }) => {
             return Err(StoreError::corrupt(format!("object {path} is lost")));
         }

@@ -95,29 +95,24 @@ impl Contents {
 
 impl OpenPart {
     async fn fetch(&self, objects: &ObjectStorage, range: Range<u64>) -> Result<Bytes, StoreError> {
-        let fetched = async {
-            let blocks = self.blocks.get_or_try_init(|| self.read_blocks(objects)).await?;
-            let whole = blocks.widen(&range).ok_or_else(|| self.damaged())?;
-            let bytes = objects.get_range(&self.path, whole.clone()).await?;
-            if !blocks.verify(&whole, &bytes) {
-                return Err(self.damaged());
-            }
-            let from = (range.start - whole.start) as usize;
-            Ok(bytes.slice(from..from + (range.end - range.start) as usize))
-        };
-        match fetched.await {
-            // Stores answer alike to a range beyond the end and to a failure of their own.
-            Err(failure @ StoreError::Unavailable { .. }) => match objects.size(&self.path).await {
-                Ok(bytes) if bytes != self.part.object_bytes() => Err(self.damaged()),
-                _ => Err(failure),
-            },
-            fetched => fetched,
+        let blocks = self.blocks.get_or_try_init(|| self.read_blocks(objects)).await?;
+        let whole = blocks.widen(&range).ok_or_else(|| self.damaged())?;
+        let bytes = self.read(objects, whole.clone()).await?;
+        if !blocks.verify(&whole, &bytes) {
+            return Err(self.damaged());
         }
+        let from = (range.start - whole.start) as usize;
+        Ok(bytes.slice(from..from + (range.end - range.start) as usize))
+    }
+
+    async fn read(&self, objects: &ObjectStorage, range: Range<u64>) -> Result<Bytes, StoreError> {
+        let bytes = self.part.object_bytes();
+        objects.get_range_within(&self.path, bytes, range).await
     }
 
     async fn read_blocks(&self, objects: &ObjectStorage) -> Result<Blocks, StoreError> {
         let (footer, end) = (self.part.footer(), self.part.object_bytes());
-        let table = objects.get_range(&self.path, self.part.bytes..end).await?;
+        let table = self.read(objects, self.part.bytes..end).await?;
         if table.len() as u64 != u64::from(footer.bytes) || crc32fast::hash(&table) != footer.checksum {
             return Err(self.damaged());
         }

@@ -21,7 +21,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
-use crate::store::errors::StoreError;
+use crate::store::errors::{StoreError, was_answered};
 use crate::store::folder_names::{DATA_FOLDER, EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER, PEOPLE_FOLDER};
 
 use super::keys::PersonKeys;
@@ -108,7 +108,7 @@ impl SealedObjects {
             Err(missing @ Error::NotFound { .. }) => return Err(missing),
             Err(error) => {
                 // Of an empty object no range can be read.
-                let is_cut_off = self.is_cut_off(sealed).await;
+                let is_cut_off = was_answered(&error) && self.is_cut_off(sealed).await;
                 return Err(if is_cut_off { damaged(location) } else { error });
             }
         };
