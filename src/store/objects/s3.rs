@@ -35,8 +35,8 @@ pub(super) fn open_s3(
                 base: 2.0,
             },
             max_retries: 5,
-            // Longer than the longest silence, so that what meets one is tried once more.
-            retry_timeout: Duration::from_secs(50),
+            // Between one and two of the longest silences, so that what meets one is tried once more.
+            retry_timeout: Duration::from_secs(30),
         })
         .with_http_connector(BoundedSilence)
         .with_client_options(

@@ -20,9 +20,10 @@ use object_store::{ClientOptions, Result};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 /// How long an answer, or more of it, is waited for. What the store does before it answers, such as putting
-/// an object together from its parts, takes seconds.
-const LONGEST_SILENCE: Duration = Duration::from_secs(30);
-/// For each of so many bytes of a request its answer is waited for a second longer: 94 seconds for a part of
+/// an object together from its parts, takes seconds. Twice as long is well before a question must be answered
+/// (`ALMANAC_QUERY_DEADLINE`), or that would hide what it waited for.
+const LONGEST_SILENCE: Duration = Duration::from_secs(20);
+/// For each of so many bytes of a request its answer is waited for a second longer: 84 seconds for a part of
 /// 8 MiB. Four of them are sent at once, so uploads need 3 Mbit/s.
 const SENT_IN_A_SECOND: usize = 128 << 10;
 
