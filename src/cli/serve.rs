@@ -81,14 +81,10 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
     let stop_upkeep = CancellationToken::new();
     let mut tasks = background::all(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app));
-    let operations = listening
-        .operations
-        .map(|listener| serve_operations(listener, &assembly.app, &stop_upkeep));
-    if let Some(certificate) = listening.certificate.clone() {
-        tokio::spawn(stop_upkeep.clone().run_until_cancelled_owned(async move {
-            certificate.follow_files(tls::LOOK_INTERVAL).await;
-        }));
-    }
+    let certificate = listening.certificate.clone();
+    tasks.extend(certificate.map(|certificate| following(certificate, &stop_upkeep)));
+    let operations = listening.operations;
+    tasks.extend(operations.map(|listener| serve_operations(listener, &assembly.app, &stop_upkeep)));
     let (address, public_url) = (listening.address, &assembly.app.settings.public_url);
     tracing::info!(%address, %public_url, "serving");
     let mut broken = None;
@@ -114,7 +110,6 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
     if let Some(broken) = broken {
         return Err(broken.into_failure());
     }
-    tasks.extend(operations.map(|task| ("showing health and metrics", task)));
     stop_in_order(assembly, tasks).await;
     match ended {
         Ended::InGoodOrder => tracing::info!("stopped: everything accepted was answered"),
@@ -234,13 +229,24 @@ async fn operations_listener(settings: &Settings) -> Result<Option<TcpListener>,
     Ok(Some(listener))
 }
 
-fn serve_operations(listener: TcpListener, app: &Arc<App>, stop: &CancellationToken) -> JoinHandle<()> {
+/// Uses the certificate that its files hold.
+fn following(certificate: Arc<Certificate>, stop: &CancellationToken) -> NamedTask {
+    let stop = stop.clone();
+    let followed = async move {
+        let files = certificate.follow_files(tls::LOOK_INTERVAL);
+        stop.run_until_cancelled(files).await;
+    };
+    ("the following of the certificate", tokio::spawn(followed))
+}
+
+/// Shows health and metrics at the separate address.
+fn serve_operations(listener: TcpListener, app: &Arc<App>, stop: &CancellationToken) -> NamedTask {
     let (router, stop) = (routes::operations(Arc::clone(app)), stop.clone());
     let settings = app.settings.clone();
     let shown = async move {
         let _ended = serve::serve(listener, router, &settings, None, Lanes::on([]), stop.cancelled()).await;
     };
-    tokio::spawn(shown)
+    ("the showing of health and metrics", tokio::spawn(shown))
 }
 
 /// Waits for a task that was told to end, at most for `limit`.
