@@ -195,6 +195,16 @@ pub async fn read(objects: &ObjectStorage) -> Result<Option<Uuid>, ApartError> {
     Ok(Some(named.store))
 }
 
+/// An error where a store does not even say whose it is. If it does, whatever else it does not give out has a
+/// cause of its own.
+pub async fn answers(objects: &ObjectStorage) -> Result<(), StoreError> {
+    match objects.get(IDENTITY_OBJECT).await {
+        // Stores from before there were identities have none, and answer all the same.
+        Ok(_) | Err(StoreError::Missing { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// The identity of a store. One that has none, or whose identity is damaged, gets `otherwise`.
 pub async fn read_or_give(objects: &ObjectStorage, otherwise: Uuid) -> Result<Uuid, ApartError> {
     match read(objects).await {

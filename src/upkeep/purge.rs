@@ -13,6 +13,7 @@ use std::collections::{BTreeSet, HashSet};
 use super::choose_objects::Limits;
 use super::compact::{RewriteOutcome, leave_dead_rows, pieces_of};
 use super::flush::flush;
+use super::identity;
 use super::manifest::replace_manifests;
 use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
@@ -41,16 +42,21 @@ pub fn due_before(settings: &UpkeepSettings, now: Instant) -> Instant {
 
 /// Rewrites partitions of one person without their dead rows, and then the person's manifests. Partitions
 /// that others keep changing stay noticed. So do those that cannot be rewritten, and keep nothing of the
-/// others on disk; what was wrong with the first of them is returned at the end.
+/// others on disk; what was wrong with the first of them is returned at the end, damage only if that is all.
+/// Ends early where the store does not answer.
 pub async fn purge_deleted(stores: &UpkeepStores, deletions: &[NoticedDeletion]) -> Result<(), StoreError> {
     let mut done = Vec::with_capacity(deletions.len());
-    let mut failed = None;
+    let mut failed: Option<StoreError> = None;
     for deletion in deletions {
         match purge_partition(stores, deletion).await {
             Ok(true) => done.push(deletion),
             Ok(false) => {}
             // Without the catalogue there is nothing to go on with.
             Err(error @ StoreError::Catalog(_)) if !error.is_damage() => return Err(error),
+            Err(error) if error.may_pass() => {
+                identity::answers(stores.objects()).await?;
+                failed = failed.filter(|first| !first.is_damage()).or(Some(error));
+            }
             Err(error) => failed = failed.or(Some(error)),
         }
     }

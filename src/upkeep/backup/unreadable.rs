@@ -10,7 +10,7 @@ use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
 use crate::store::sealing::PersonKeys;
-use crate::upkeep::identity::IDENTITY_OBJECT;
+use crate::upkeep::identity;
 use crate::upkeep::round::FAILURES_IN_A_ROW;
 
 /// What could not be read while one copy is made.
@@ -48,11 +48,7 @@ impl<'a> Unreadable<'a> {
         let StoreError::Unavailable { detail } = error else {
             return Err(error);
         };
-        match self.objects.get(IDENTITY_OBJECT).await {
-            // Stores from before there were identities have none, and answer all the same.
-            Ok(_) | Err(StoreError::Missing { .. }) => {}
-            Err(error) => return Err(error),
-        }
+        identity::answers(self.objects).await?;
         let key = self.key_trouble(person).await?;
         self.in_a_row.insert(person);
         if self.in_a_row.len() >= FAILURES_IN_A_ROW {

@@ -1,10 +1,17 @@
 //! What was deleted is gone from disk within the time that the operator sets.
 
+use std::sync::Mutex;
+
+use futures::future::BoxFuture;
+
 use super::*;
 use crate::model::meters::Meters;
+use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::upkeep::Upkeep;
+use crate::upkeep::identity::IDENTITY_OBJECT;
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::numbers;
+use crate::upkeep::purge::purge_deleted;
 use crate::upkeep::settled::Settled;
 
 fn upkeep(bench: &Bench) -> Upkeep {
@@ -179,4 +186,67 @@ async fn damage_in_one_type_keeps_nothing_that_was_deleted_in_another_on_disk() 
     bench.key = damaged;
     assert!(has_dead_rows(&bench).await);
     assert_eq!(bench.paths().await.0.len(), 2);
+}
+
+/// Gives nothing out that has one of these in its name, and knows what was asked for.
+#[derive(Debug, Default)]
+struct Refusing {
+    names: Mutex<Vec<&'static str>>,
+    asked: Mutex<Vec<String>>,
+}
+
+#[async_trait::async_trait]
+impl Fate for Refusing {
+    async fn fault_for(&self, operation: Operation, path: &str) -> Option<Fault> {
+        if operation != Operation::Get {
+            return None;
+        }
+        self.asked.lock().unwrap().push(path.to_owned());
+        let names = self.names.lock().unwrap();
+        names
+            .iter()
+            .any(|name| path.contains(*name))
+            .then_some(Fault::Fail)
+    }
+
+    fn later(&self, _work: BoxFuture<'static, ()>) {}
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_keeps_nothing_else_on_disk_and_a_store_that_does_not_answer_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let local = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
+    let fate = Arc::new(Refusing::default());
+    let objects = ObjectStorage::over(Arc::new(FaultyStore::new(local.store(), Arc::clone(&fate))));
+    let mut bench = Bench::over(directory, objects).await;
+    for (number, data_type) in (0..).zip(["HeartRate", "StepCount", "Weight"]) {
+        bench.key.data_type = TypeId::new(data_type);
+        let first = number * 1_000;
+        bench.put(&many(first, 1_000, LAST_DAY_OF_2023), true).await;
+        bench.delete(&[record(first + 7)]).await;
+    }
+    let (live, _) = bench.paths().await;
+    let of_first = live.iter().find(|path| path.contains("/HeartRate/")).unwrap();
+    let file = bench.directory.path().join("objects").join(of_first);
+    let mut content = std::fs::read(&file).unwrap();
+    // Among its rows.
+    content[64] ^= 4;
+    std::fs::write(&file, content).unwrap();
+    let catalog = &bench.stores.catalog;
+    while catalog.notice_deletions().await.unwrap() > 0 {}
+    let mut due = catalog.deletions_before(Instant::MAX).await.unwrap().sound;
+    due.sort_by(|one, other| one.data_type.cmp(&other.data_type));
+    let purged = async |refused: &[&'static str]| {
+        *fate.names.lock().unwrap() = refused.to_vec();
+        fate.asked.lock().unwrap().clear();
+        // Damage, of the first one, comes second to what may pass.
+        let failed = purge_deleted(&bench.stores, &due).await.unwrap_err();
+        assert!(matches!(failed, StoreError::Unavailable { .. }), "{failed}");
+        let asked = fate.asked.lock().unwrap();
+        asked.iter().any(|path| path.contains("/Weight/"))
+    };
+    assert!(!purged(&["/StepCount/", IDENTITY_OBJECT]).await);
+    assert!(purged(&["/StepCount/"]).await);
+    let snapshot = bench.snapshot().await;
+    assert!(snapshot.pieces.iter().all(|piece| piece.dead.is_empty()));
 }
