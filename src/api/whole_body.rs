@@ -16,13 +16,11 @@ use crate::api::failures::spill_error;
 use crate::api::problem::{ApiError, invalid};
 use crate::ingest::decompress::{ContentEncoding, DecompressError, Decompressor};
 use crate::ingest::lines::unmarked;
-use crate::ingest::memory::{Allowance, SMALL_BODY_BYTES};
+use crate::ingest::memory::{Allowance, LEAST_MEMORY, SMALL_BODY_BYTES};
 use crate::query::spill_files::{SpillFiles, Spilled};
 
 /// Bytes that are read back from a file at once.
 const PIECE: usize = 256 << 10;
-/// The step in which memory is requested.
-const LEAST_MEMORY: usize = 64 << 10;
 
 /// The limits of a body.
 #[derive(Clone, Copy, Debug)]

@@ -24,7 +24,7 @@ use super::context::DecodeContext;
 use super::decode::{DecodeError, DecodedRows, RecordDecoder};
 use super::errors::AssembleError;
 use super::intake::{CHUNK_ROWS, Intake, Rows};
-use super::memory::{Allowance, NoRoom};
+use super::memory::{Allowance, LEAST_MEMORY, NoRoom};
 use super::named_sources::{MostSources, NamedSources, TooManySources};
 use super::stores::IntakeStores;
 use super::tombstone::{Tombstone, are_tombstones, decode_tombstone};
@@ -40,8 +40,6 @@ const FACTOR: usize = 4;
 const PIECE_BYTES: usize = 64 << 10;
 /// How many files one body may name.
 const MOST_FILES: usize = 1000;
-/// The granularity, in bytes, in which a body asks for memory.
-const LEAST_MEMORY: usize = 8 << 10;
 /// Memory for what is remembered of one id that the caller chose.
 const ID_BYTES: usize = 64;
 /// A body that takes longer is compared with its partition again.

@@ -18,6 +18,8 @@ use crate::model::ids::PersonId;
 
 /// The part of the budget that one person's bodies may take: one in this many.
 const SHARE: usize = 2;
+/// The step in which a body asks for memory. It is small, so that a small body stays one.
+pub const LEAST_MEMORY: usize = 8 << 10;
 /// Bodies of no more than this need not wait behind large ones,
 pub const SMALL_BODY_BYTES: usize = 64 << 10;
 /// because they have a reserve of this part of the budget beside it: one in this many.

@@ -23,7 +23,7 @@ use crate::auth::tokens::Reader;
 use crate::ingest::accept::{RecordedWork, refuse_too_many};
 use crate::ingest::body::BodyForm;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
-use crate::ingest::memory::Allowance;
+use crate::ingest::memory::{Allowance, LEAST_MEMORY};
 use crate::ingest::several::{DeletionList, NotTaken, Several, SourcesSeen};
 use crate::ingest::tombstone::{are_tombstones, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
@@ -43,8 +43,6 @@ const FACTOR: usize = BESIDES_ROWS + 1;
 /// Rows of a type with many columns take far more. So many times the size of their body may be more than the
 /// share that one person has of the memory.
 const MOST_OF_ROWS: usize = 8;
-/// The step in which memory for rows is requested.
-const LEAST_MEMORY: usize = 256 << 10;
 
 /// One wrapped record.
 #[utoipa::path(post, path = "/ingest/v1/record", tag = "ingest",
@@ -392,5 +390,16 @@ mod tests {
         first.resize(7 * MIB).await.unwrap();
         let (told, _) = held(mine, 1000, vec![100_000, 3 * MIB]).await;
         assert_eq!(told, [StatusCode::CREATED, StatusCode::TOO_MANY_REQUESTS]);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn rows_of_a_small_body_do_not_wait_behind_large_ones() {
+        let bodies = BodyMemory::new(8 * MIB, Duration::from_millis(20));
+        let [mut large, mine] =
+            [1, 2].map(|number| bodies.allowance(PersonId(uuid::Uuid::from_u128(number))));
+        large.resize(8 * MIB).await.unwrap();
+        let (told, taken) = held(mine, 200, vec![2_000, 20_000]).await;
+        assert_eq!(told, [StatusCode::CREATED; 2]);
+        assert!((20_400..30_000).contains(&taken), "{taken}");
     }
 }
