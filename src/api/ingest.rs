@@ -10,6 +10,7 @@ pub mod legacy;
 pub mod record;
 mod recordable;
 mod refusals;
+mod room_for_rows;
 mod run_blocking;
 
 use axum::http::StatusCode;

@@ -174,7 +174,6 @@ impl Allowance {
             self.shrink(bytes);
             return Ok(());
         }
-        let more = bytes - self.bytes;
         let until = Moment::now() + self.memory.shared.patience;
         loop {
             let memory = self.memory.clone();
@@ -182,14 +181,26 @@ impl Allowance {
             let mut freed = std::pin::pin!(freed);
             // Enabled before the check, so that memory freed in between is not missed.
             freed.as_mut().enable();
-            if let Some(place) = memory.take(self.person, self.place, self.bytes, more) {
-                (self.bytes, self.place) = (bytes, Some(place));
+            if self.grow_at_once(bytes) {
                 return Ok(());
             }
             if tokio::time::timeout_at(until, freed).await.is_err() {
                 return Err(NoRoom);
             }
         }
+    }
+
+    /// Grows the allowance to `bytes` if that needs no waiting. Says whether it is that large then.
+    pub fn grow_at_once(&mut self, bytes: usize) -> bool {
+        if bytes <= self.bytes {
+            return true;
+        }
+        let more = bytes - self.bytes;
+        let place = self.memory.take(self.person, self.place, self.bytes, more);
+        if place.is_some() {
+            (self.bytes, self.place) = (bytes, place);
+        }
+        place.is_some()
     }
 
     fn shrink(&mut self, bytes: usize) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -9,7 +10,6 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use sha2::{Digest as _, Sha256};
-use tokio::runtime::Handle;
 
 use crate::api::app::{App, Shared};
 use crate::api::body::text;
@@ -23,7 +23,6 @@ use crate::auth::tokens::Reader;
 use crate::ingest::accept::{RecordedWork, refuse_too_many};
 use crate::ingest::body::BodyForm;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
-use crate::ingest::memory::{Allowance, LEAST_MEMORY};
 use crate::ingest::several::{DeletionList, NotTaken, Several, SourcesSeen};
 use crate::ingest::tombstone::{are_tombstones, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
@@ -34,15 +33,8 @@ use super::body_headers::{content_length, idempotency_key};
 use super::commit_body::{Submission, Uploaded, commit};
 use super::delete_targets::{Deleter, refuse_beyond_reach};
 use super::recordable::{Recordable, recordable};
+use super::room_for_rows::{FACTOR, NotDecoded, RoomForRows};
 use super::run_blocking::run_blocking;
-
-/// A body takes this many times its size: as received, and unwrapped;
-const BESIDES_ROWS: usize = 2;
-/// and as rows, most of which take less than their text.
-const FACTOR: usize = BESIDES_ROWS + 1;
-/// Rows of a type with many columns take far more. So many times the size of their body may be more than the
-/// share that one person has of the memory.
-const MOST_OF_ROWS: usize = 8;
 
 /// One wrapped record.
 #[utoipa::path(post, path = "/ingest/v1/record", tag = "ingest",
@@ -115,11 +107,22 @@ async fn store(
     let names = run_blocking(move || names_in(form, &unread)).await??;
     let (types, closed) = types_of(app, reader, names).await?;
     let mut room = RoomForRows::new(memory, bytes.len());
-    let decoded = run_blocking(move || {
-        let decoded = decode(form, &bytes, &types, Several::new(person), &mut room);
-        decoded.map(|decoded| (decoded, room.memory))
-    });
-    let (decoded, mut memory) = decoded.await??;
+    let types = Arc::new(types);
+    let decoded = loop {
+        let (bytes, types) = (bytes.clone(), Arc::clone(&types));
+        let decoding = run_blocking(move || {
+            let decoded = decode(form, &bytes, &types, Several::new(person), &mut room);
+            (decoded, room)
+        });
+        let (decoded, left) = decoding.await?;
+        room = left;
+        match decoded {
+            Ok(decoded) => break decoded,
+            Err(NotDecoded::Refused(error)) => return Err(error),
+            Err(NotDecoded::Waits(wanted)) => room.memory.resize(wanted).await?,
+        }
+    };
+    let mut memory = room.memory;
     let Decoded {
         changes,
         seen,
@@ -198,42 +201,6 @@ async fn types_of(
     Ok((types, closed))
 }
 
-/// The memory of a body while its rows are made.
-struct RoomForRows {
-    memory: Allowance,
-    besides_rows: usize,
-    most: usize,
-}
-
-impl RoomForRows {
-    /// For a body of `length` bytes, for which `memory` was taken.
-    fn new(memory: Allowance, length: usize) -> Self {
-        Self {
-            besides_rows: length.saturating_mul(BESIDES_ROWS),
-            most: memory.share().max(length.saturating_mul(MOST_OF_ROWS)),
-            memory,
-        }
-    }
-
-    /// Ensures that there is memory for `rows` bytes of rows. It may have to wait for that, so it is to be
-    /// called on a thread that serves no requests.
-    fn hold(&mut self, rows: usize) -> Result<(), ApiError> {
-        let wanted = self.besides_rows.saturating_add(rows);
-        if wanted <= self.memory.bytes() {
-            return Ok(());
-        }
-        if rows > self.most {
-            return Err(ApiError::content_too_large(format!(
-                "the records of the body take more than {} bytes as rows; send it in parts",
-                self.most
-            )));
-        }
-        let wanted = wanted.next_multiple_of(LEAST_MEMORY);
-        let held = Handle::current().block_on(self.memory.resize(wanted));
-        held.map_err(ApiError::from)
-    }
-}
-
 /// What a body asks for.
 struct Decoded {
     changes: Vec<PartitionChanges>,
@@ -248,7 +215,7 @@ fn decode(
     types: &Types,
     mut several: Several,
     room: &mut RoomForRows,
-) -> Result<Decoded, ApiError> {
+) -> Result<Decoded, NotDecoded> {
     let mut faults = Vec::new();
     let mut broken = None;
     let mut crowded = None;
@@ -287,8 +254,8 @@ fn decode(
         });
         match taken {
             Ok(()) => {
-                if let Err(error) = room.hold(several.row_bytes()) {
-                    crowded = Some(error);
+                if let Err(found) = room.hold(several.row_bytes()) {
+                    crowded = Some(found);
                     return ControlFlow::Break(());
                 }
             }
@@ -299,15 +266,16 @@ fn decode(
             }
         }
         go_on(&faults)
-    })?;
+    })
+    .map_err(ApiError::from)?;
     if let Some(error) = broken {
-        return Err(ApiError::internal(error));
+        return Err(ApiError::internal(error).into());
     }
     if !faults.is_empty() {
-        return Err(ApiError::invalid_all(first_of(faults, "body")));
+        return Err(ApiError::invalid_all(first_of(faults, "body")).into());
     }
-    if let Some(error) = crowded {
-        return Err(error);
+    if let Some(crowded) = crowded {
+        return Err(crowded);
     }
     let (changes, seen) = several.finish().map_err(ApiError::internal)?;
     Ok(Decoded {
@@ -336,70 +304,5 @@ fn go_on(faults: &[Fault]) -> ControlFlow<()> {
         ControlFlow::Continue(())
     } else {
         ControlFlow::Break(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use axum::http::StatusCode;
-    use axum::response::IntoResponse as _;
-
-    use super::*;
-    use crate::ingest::memory::BodyMemory;
-    use crate::model::ids::PersonId;
-
-    const MIB: usize = 1 << 20;
-
-    async fn held(mut memory: Allowance, length: usize, rows: Vec<usize>) -> (Vec<StatusCode>, usize) {
-        memory.resize(length * FACTOR).await.unwrap();
-        let mut room = RoomForRows::new(memory, length);
-        let hold = move || {
-            let told = rows.into_iter().map(|rows| match room.hold(rows) {
-                Ok(()) => StatusCode::CREATED,
-                Err(error) => error.into_response().status(),
-            });
-            (told.collect(), room.memory.bytes())
-        };
-        tokio::task::spawn_blocking(hold).await.unwrap()
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn rows_that_take_more_than_their_body_are_counted_while_they_are_made() {
-        let bodies = BodyMemory::new(8 * MIB, Duration::from_millis(20));
-        let [mine, others] = [1, 2].map(|number| bodies.allowance(PersonId(uuid::Uuid::from_u128(number))));
-        let rows = vec![1000, 2 * MIB, 4 * MIB, 5 * MIB];
-        let (told, taken) = held(mine, 1000, rows).await;
-        let taken_in = StatusCode::CREATED;
-        assert_eq!(
-            told,
-            [taken_in, taken_in, taken_in, StatusCode::PAYLOAD_TOO_LARGE]
-        );
-        assert!((4 * MIB..5 * MIB).contains(&taken), "{taken}");
-        // A large body of small records is no reason to refuse it.
-        let (told, _) = held(others, MIB, vec![MIB, 5 * MIB, 8 * MIB]).await;
-        assert_eq!(told, [taken_in; 3]);
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn rows_for_which_others_leave_no_memory_are_told_so() {
-        let bodies = BodyMemory::new(8 * MIB, Duration::from_millis(20));
-        let [mut first, mine] =
-            [1, 2].map(|number| bodies.allowance(PersonId(uuid::Uuid::from_u128(number))));
-        first.resize(7 * MIB).await.unwrap();
-        let (told, _) = held(mine, 1000, vec![100_000, 3 * MIB]).await;
-        assert_eq!(told, [StatusCode::CREATED, StatusCode::TOO_MANY_REQUESTS]);
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn rows_of_a_small_body_do_not_wait_behind_large_ones() {
-        let bodies = BodyMemory::new(8 * MIB, Duration::from_millis(20));
-        let [mut large, mine] =
-            [1, 2].map(|number| bodies.allowance(PersonId(uuid::Uuid::from_u128(number))));
-        large.resize(8 * MIB).await.unwrap();
-        let (told, taken) = held(mine, 200, vec![2_000, 20_000]).await;
-        assert_eq!(told, [StatusCode::CREATED; 2]);
-        assert!((20_400..30_000).contains(&taken), "{taken}");
     }
 }
