@@ -17,7 +17,7 @@ use crate::api::document::Document;
 use crate::api::endpoints::{Routes, endpoint};
 use crate::api::entry_columns::ENTRY;
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingForm, ListingQuery, listed_as, one_as};
+use crate::api::listed::{ListingForm, ListingQuery, aside, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
@@ -72,19 +72,23 @@ const COLUMNS: [ListedColumn; 22] = joined(&ENTRY, &OWN);
 #[utoipa::path(get, path = "/input/v1/data_type", operation_id = "list_own_types",
     tag = "own types",
     params(Checked<ListQuery>),
-    responses((status = 200, description = "Own types", body = [OwnEntry]), (status = 422)))]
+    responses((status = 200, description = "Own types", body = [OwnEntry]), (status = 422),
+        (status = 429)))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<ListQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let own = app.types.all_own(reader.person()).await?;
-    let wanted = own
-        .iter()
-        .filter(|own| query.archived || !own.definition.deprecated);
-    let entries: Vec<OwnEntry> = wanted.map(|own| entry(&app, own)).collect::<Result<_, _>>()?;
-    listed_as(&app, &headers, query.form, &COLUMNS, &entries).await
+    aside(Shared::clone(&app), reader.person(), async move {
+        let own = app.types.all_own(reader.person()).await?;
+        let wanted = own
+            .iter()
+            .filter(|own| query.archived || !own.definition.deprecated);
+        let entries: Vec<OwnEntry> = wanted.map(|own| entry(&app, own)).collect::<Result<_, _>>()?;
+        listed_as(&app, &headers, query.form, &COLUMNS, &entries).await
+    })
+    .await
 }
 
 /// Defines a type based on `Event` or `Metric`.

@@ -12,7 +12,7 @@ use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
 use crate::api::entry_columns::ENTRY;
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingForm, ListingQuery, listed_as, one_as};
+use crate::api::listed::{ListingForm, ListingQuery, aside, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params, list_items};
 use crate::auth::grants::ReadableTypes;
@@ -39,26 +39,29 @@ const ENTRIES: [ListedColumn; 16] = joined(&ENTRY, &[ListedColumn::new("column_u
 
 /// All data types as a plain list.
 #[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", params(Checked<ListingQuery>),
-    responses((status = 200, description = "Data types", body = [ListEntry])))]
+    responses((status = 200, description = "Data types", body = [ListEntry]), (status = 429)))]
 pub async fn data_types(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let mut entries: Vec<Value> = app
-        .types
-        .registry()
-        .types()
-        .iter()
-        .map(|data_type| data_type.list_entry())
-        .collect();
-    let own = app.types.all_own(reader.person()).await?;
-    entries.extend(own.live().map(|own| own.data_type.list_entry()));
-    let annotations = app.annotations.all(reader.person()).await?;
-    let live = annotations.iter().filter(|annotation| annotation.is_live());
-    entries.extend(live.filter_map(|annotation| annotation.list_entry(app.types.registry())));
-    listed_as(&app, &headers, query.form, &LISTED_COLUMNS, &entries).await
+    aside(Shared::clone(&app), reader.person(), async move {
+        let mut entries: Vec<Value> = app
+            .types
+            .registry()
+            .types()
+            .iter()
+            .map(|data_type| data_type.list_entry())
+            .collect();
+        let own = app.types.all_own(reader.person()).await?;
+        entries.extend(own.live().map(|own| own.data_type.list_entry()));
+        let annotations = app.annotations.all(reader.person()).await?;
+        let live = annotations.iter().filter(|annotation| annotation.is_live());
+        entries.extend(live.filter_map(|annotation| annotation.list_entry(app.types.registry())));
+        listed_as(&app, &headers, query.form, &LISTED_COLUMNS, &entries).await
+    })
+    .await
 }
 
 /// Which types, and whose.
@@ -87,60 +90,63 @@ impl FromParams for CatalogQuery {
 #[utoipa::path(get, path = "/data/v1/catalog", tag = "catalogue",
     params(Checked<CatalogQuery>),
     responses((status = 200, description = "Catalogue entries", body = [CatalogEntry]), (status = 403),
-        (status = 404), (status = 422)))]
+        (status = 404), (status = 422), (status = 429)))]
 pub async fn catalog(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<CatalogQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let permit = listed_types(&app, &reader, query.owner).await?;
-    let owner = permit.owner();
-    let names = named_types(&app, &reader, owner, &query.data_type).await?;
-    let shared = shared_types::shared_with(&app, &permit, &names).await?;
-    let mut types = Vec::new();
-    if names.is_empty() {
-        types.extend(app.types.registry().types().iter().cloned());
-        let own = app.types.all_own(owner).await?;
-        types.extend(own.live().map(|own| Arc::clone(&own.data_type)));
-        types.extend(live_annotations(&app, owner).await?);
-    }
-    // A type has several names, and a name may be repeated.
-    let mut found_ids = HashSet::new();
-    for name in &names {
-        shared_types::refuse_hidden(&app, &permit, name)?;
-        let found = match listed(&app, owner, name).await {
-            Err(unknown)
-                if unknown.status() == StatusCode::NOT_FOUND && shared_types::is_among(&shared, name) =>
-            {
-                continue;
+    aside(Shared::clone(&app), reader.person(), async move {
+        let permit = listed_types(&app, &reader, query.owner).await?;
+        let owner = permit.owner();
+        let names = named_types(&app, &reader, owner, &query.data_type).await?;
+        let shared = shared_types::shared_with(&app, &permit, &names).await?;
+        let mut types = Vec::new();
+        if names.is_empty() {
+            types.extend(app.types.registry().types().iter().cloned());
+            let own = app.types.all_own(owner).await?;
+            types.extend(own.live().map(|own| Arc::clone(&own.data_type)));
+            types.extend(live_annotations(&app, owner).await?);
+        }
+        // A type has several names, and a name may be repeated.
+        let mut found_ids = HashSet::new();
+        for name in &names {
+            shared_types::refuse_hidden(&app, &permit, name)?;
+            let found = match listed(&app, owner, name).await {
+                Err(unknown)
+                    if unknown.status() == StatusCode::NOT_FOUND && shared_types::is_among(&shared, name) =>
+                {
+                    continue;
+                }
+                found => found?,
+            };
+            if found_ids.insert(found.id.clone()) {
+                types.push(found);
             }
-            found => found?,
+        }
+        types.retain(|data_type| permit.windows_of(&data_type.id).is_some());
+        let asked = |data_type: &DataType| {
+            query.category.is_empty()
+                || query
+                    .category
+                    .iter()
+                    .any(|category| data_type.categories.iter().any(|own| own == category.name()))
         };
-        if found_ids.insert(found.id.clone()) {
-            types.push(found);
-        }
-    }
-    types.retain(|data_type| permit.windows_of(&data_type.id).is_some());
-    let asked = |data_type: &DataType| {
-        query.category.is_empty()
-            || query
-                .category
-                .iter()
-                .any(|category| data_type.categories.iter().any(|own| own == category.name()))
-    };
-    let wants_shared = query.category.contains(&Category::SharedType);
-    let asked_as_shared = |data_type: &DataType| asked(data_type) || wants_shared;
-    let entries = types.iter().filter_map(|data_type| {
-        if permit.is_own() {
-            asked(data_type).then(|| data_type.catalog_entry(owner))
-        } else {
-            asked_as_shared(data_type).then(|| data_type.shared_entry(owner))
-        }
-    });
-    let shared = shared_types::entries_read(&reader, &shared, asked_as_shared);
-    let entries: Vec<Value> = entries.chain(shared).collect();
-    listed_as(&app, &headers, query.form, &ENTRIES, &entries).await
+        let wants_shared = query.category.contains(&Category::SharedType);
+        let asked_as_shared = |data_type: &DataType| asked(data_type) || wants_shared;
+        let entries = types.iter().filter_map(|data_type| {
+            if permit.is_own() {
+                asked(data_type).then(|| data_type.catalog_entry(owner))
+            } else {
+                asked_as_shared(data_type).then(|| data_type.shared_entry(owner))
+            }
+        });
+        let shared = shared_types::entries_read(&reader, &shared, asked_as_shared);
+        let entries: Vec<Value> = entries.chain(shared).collect();
+        listed_as(&app, &headers, query.form, &ENTRIES, &entries).await
+    })
+    .await
 }
 
 /// The types that `values` name, each of which is a list. A name that somebody gave may contain commas, so

@@ -187,9 +187,12 @@ pub async fn participants(
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let participants = app.sharing.participants(reader.person(), group_id(&id)?).await?;
-    let entries = participants.into_iter().map(MembershipEntry::of);
-    listed_as(&app, &headers, query.form, &MEMBERS, &entries.collect::<Vec<_>>()).await
+    aside(Shared::clone(&app), reader.person(), async move {
+        let participants = app.sharing.participants(reader.person(), group_id(&id)?).await?;
+        let entries = participants.into_iter().map(MembershipEntry::of);
+        listed_as(&app, &headers, query.form, &MEMBERS, &entries.collect::<Vec<_>>()).await
+    })
+    .await
 }
 
 /// What the group's owner noted about a participant.

@@ -8,7 +8,7 @@ use axum::response::Response;
 use crate::api::app::Shared;
 use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingQuery, listed_as, one_as};
+use crate::api::listed::{ListingQuery, aside, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
@@ -35,16 +35,19 @@ const COLUMNS: [ListedColumn; 11] = [
 /// The caller's reflections, oldest first. Deleted ones are left out.
 #[utoipa::path(get, path = "/user/v1alpha1/reflection", operation_id = "list_reflections", tag = "people",
     params(Checked<ListingQuery>),
-    responses((status = 200, description = "Reflections", body = Vec<Reflection>)))]
+    responses((status = 200, description = "Reflections", body = Vec<Reflection>), (status = 429)))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let mut reflections = app.reflections.all(reader.person()).await?;
-    reflections.retain(|reflection| reflection.deleted_at.is_none());
-    listed_as(&app, &headers, query.form, &COLUMNS, &reflections).await
+    aside(Shared::clone(&app), reader.person(), async move {
+        let mut reflections = app.reflections.all(reader.person()).await?;
+        reflections.retain(|reflection| reflection.deleted_at.is_none());
+        listed_as(&app, &headers, query.form, &COLUMNS, &reflections).await
+    })
+    .await
 }
 
 /// Creates a reflection.
