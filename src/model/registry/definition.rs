@@ -36,6 +36,7 @@ impl Definition {
         let mut faults = rules::faults_of(&definition);
         faults.extend(rules::faults_of_novelty(None, &definition));
         none_of(faults)?;
+        none_of(rules::fault_of_length(None, &definition).into_iter().collect())?;
         Ok(definition)
     }
 
@@ -46,6 +47,7 @@ impl Definition {
         faults.extend(rules::faults_of_novelty(Some(self), &amended));
         none_of(faults)?;
         Self::grow(self, &amended)?;
+        none_of(rules::fault_of_length(Some(self), &amended).into_iter().collect())?;
         Ok(amended)
     }
 

@@ -17,6 +17,8 @@ const MOST_PROPERTIES: usize = 200;
 /// The most columns of a new type, with those of the objects in it, for the same reason: each of them takes
 /// memory in every row that is made and in every file that is written.
 const MOST_COLUMNS: usize = 1000;
+/// The most bytes of a new definition: all types of a person are read and shown together.
+const MOST_BYTES: usize = 64 << 10;
 /// The deepest nesting of a schema.
 const DEEPEST_SCHEMA: usize = 32;
 
@@ -71,6 +73,25 @@ pub(super) fn faults_of_novelty(before: Option<&Definition>, after: &Definition)
         .chain(required)
         .chain(width)
         .collect()
+}
+
+/// Whether a definition is too long and was not so `before`: what was defined before this was a rule stays,
+/// and may be changed.
+pub(super) fn fault_of_length(before: Option<&Definition>, after: &Definition) -> Option<Fault> {
+    if before
+        .and_then(length_of)
+        .is_some_and(|length| length > MOST_BYTES)
+    {
+        return None;
+    }
+    let length = length_of(after).filter(|length| *length > MOST_BYTES)?;
+    let message = format!("a data type may be {MOST_BYTES} bytes of JSON long, this would be {length}");
+    Some(Fault::new(["body"], "too_long", message))
+}
+
+/// The bytes of a definition as it is kept.
+fn length_of(definition: &Definition) -> Option<usize> {
+    serde_json::to_vec(definition).ok().map(|json| json.len())
 }
 
 /// Objects are stored member by member, however few of them a record has.

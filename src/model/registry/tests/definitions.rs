@@ -594,6 +594,25 @@ fn rule_6_a_new_type_is_no_wider_than_its_files_may_be() {
 }
 
 #[test]
+fn rule_6_a_new_type_is_no_longer_than_what_is_read_together_may_be() {
+    let described = |length: usize| json!({"name": "Long", "description": "x".repeat(length)});
+    let length = |definition: &Definition| serde_json::to_string(definition).unwrap().len();
+    let around = length(&define(Base::Event, &described(0)));
+    let most = (64 << 10) - around;
+    let longest = define(Base::Event, &described(most));
+    assert_eq!(length(&longest), 64 << 10);
+    let fault = [("body".to_owned(), "too_long")];
+    assert_eq!(kinds(Definition::read(Base::Event, &described(most + 1))), fault);
+    assert_eq!(kinds(longest.amended(&described(most + 1))), fault);
+    // What was defined before stays, and may be changed.
+    let mut stored = longest;
+    stored.description = "x".repeat(900_000);
+    let archived = stored.amended(&json!({"deprecated": true})).unwrap();
+    let restored = archived.amended(&json!({"deprecated": false})).unwrap();
+    assert_eq!(restored, stored);
+}
+
+#[test]
 fn rule_6_annotations_in_a_persons_schema_do_not_reach_the_product() {
     let body = json!({
         "name": "X",
