@@ -176,13 +176,20 @@ pub struct DefinedSpec {
     /// The base, if it is repeated here.
     r#type: Option<RecordClass>,
     /// JSON Schema of the type's own members, as an object or as JSON text.
-    #[schema(value_type = Option<Object>)]
-    schema: Option<Value>,
+    schema: Option<SentSchema>,
     unit: Option<String>,
     aggregation: Option<MetricKind>,
     scale: Option<Scale>,
     /// Names for the values.
     value_map: Option<HashMap<String, String>>,
+}
+
+/// A JSON Schema, or the text of one.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum SentSchema {
+    Object(HashMap<String, Value>),
+    Text(String),
 }
 
 /// A person's preferences. A preference that was never set is left out; null clears one.

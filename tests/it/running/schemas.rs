@@ -298,6 +298,10 @@ async fn a_body_made_after_its_schema_is_taken() {
     let created = person.post("/input/v1/data_type/Metric", &defined).await;
     let address = created.json()["svc_data_type"].as_str().unwrap().to_owned();
     must_be_taken(&format!("post {path}"), &defined, created);
+    let mut as_text = defined.clone();
+    as_text["record_spec"]["schema"] = json!(defined["record_spec"]["schema"].to_string());
+    let created = person.post("/input/v1/data_type/Metric", &as_text).await;
+    must_be_taken(&format!("post {path}"), &as_text, created);
     let change = json!({"description": "Black ones", "deprecated": true});
     let changed = person
         .put(&format!("/input/v1/data_type/{address}"), &change)
