@@ -45,19 +45,12 @@ pub enum Broken {
     Late,
 }
 
-impl Broken {
-    /// Whether the deadline of the question passed, wherever that was noticed.
-    fn is_late(&self) -> bool {
-        matches!(self, Self::Late) || chain(self).any(<dyn Error>::is::<DeadlinePassed>)
-    }
-}
-
 /// Counts what broke off an answer after its first row, when there is no error left to give.
 pub(super) fn count_break(meters: &Meters, error: &Broken) {
     if corrupt_part(error).is_some() {
         meters.store.corrupt.inc();
     }
-    if error.is_late() {
+    if is_late(error) {
         meters.queries.deadlines_passed.inc();
     }
 }
@@ -103,7 +96,7 @@ pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
         return invalid(["query", "q"], error.to_string());
     }
     match error {
-        Broken::Late => {
+        error if is_late(&error) => {
             meters.queries.deadlines_passed.inc();
             ApiError::deadline(error)
         }
@@ -114,15 +107,11 @@ pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
 
 /// The error for a planned SQL query that fails. Its author decided what it computes.
 pub fn query_error(meters: &Meters, error: Broken) -> ApiError {
-    if corrupt_part(&error).is_some() {
+    if corrupt_part(&error).is_some() || is_late(&error) {
         return failed(meters, error);
     }
     let message = match &error {
-        Broken::Encode(EncodeError::Spool(_)) => return failed(meters, error),
-        Broken::Late => return failed(meters, Broken::Late),
-        Broken::Plan(error) if chain(error).any(<dyn Error>::is::<DeadlinePassed>) => {
-            return failed(meters, Broken::Late);
-        }
+        Broken::Late | Broken::Encode(EncodeError::Spool(_)) => return failed(meters, error),
         Broken::Plan(error) if chain(error).any(<dyn Error>::is::<StoreError>) => {
             return planning_error(error);
         }
@@ -147,12 +136,13 @@ fn excess(error: &(dyn Error + 'static)) -> Option<Excess> {
 }
 
 /// Why there is no plan: planning can depend on stored rows.
+#[must_use]
 pub fn planning_error(error: &DataFusionError) -> ApiError {
     if let Some(what) = corrupt_part(error) {
         ApiError::damaged(what)
     } else if let Some(excess) = excess(error) {
         excess.into()
-    } else if chain(error).any(<dyn Error>::is::<DeadlinePassed>) {
+    } else if is_late(error) {
         ApiError::deadline(error)
     } else if is_scarce(error) {
         ApiError::unavailable(error, RETRY_AFTER)
@@ -210,6 +200,12 @@ pub fn spill_error(error: &std::io::Error) -> ApiError {
     } else {
         ApiError::internal(error)
     }
+}
+
+/// Whether the deadline of the question passed, wherever that was noticed.
+fn is_late(error: &(dyn Error + 'static)) -> bool {
+    chain(error)
+        .any(|error| error.is::<DeadlinePassed>() || matches!(error.downcast_ref(), Some(Broken::Late)))
 }
 
 /// Whether there was not enough memory.
@@ -432,6 +428,21 @@ mod tests {
         count_break(&meters, &exhausted().into());
         assert_eq!(meters.queries.deadlines_passed.get(), 2);
         assert_eq!(meters.store.corrupt.get(), 0);
+    }
+
+    #[test]
+    fn a_deadline_that_passed_is_told_wherever_that_was_noticed() {
+        let meters = Meters::default();
+        let late = || DataFusionError::External(Box::new(DeadlinePassed));
+        let shared = || DataFusionError::Shared(Arc::new(late().context("while sorting")));
+        let errors = || [Broken::Late, late().into(), shared().into()];
+        let answers = errors().map(|error| failed(&meters, error));
+        let asked = errors().map(|error| query_error(&meters, error));
+        let planned = [late(), shared()].map(|error| planning_error(&error));
+        for answer in answers.into_iter().chain(asked).chain(planned) {
+            assert_eq!(answer.into_response().status(), StatusCode::GATEWAY_TIMEOUT);
+        }
+        assert_eq!(meters.queries.deadlines_passed.get(), 6);
     }
 
     #[test]
