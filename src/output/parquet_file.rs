@@ -43,13 +43,14 @@ impl ParquetFile {
     }
 }
 
-/// Whether a column holds intervals of months, days and nanoseconds, also inside lists and structures.
+/// Whether a column holds intervals of months, days and nanoseconds, also inside lists, maps and structures.
 fn holds_intervals(field: &Field) -> bool {
     match field.data_type() {
         DataType::Interval(IntervalUnit::MonthDayNano) => true,
-        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            holds_intervals(item)
-        }
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => holds_intervals(item),
         DataType::Struct(members) => members.iter().any(|member| holds_intervals(member)),
         _ => false,
     }

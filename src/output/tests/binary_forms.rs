@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array as _, ArrayRef, AsArray as _, DictionaryArray, MapArray, StringArray, StructArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Int32Type, Schema};
+use arrow::datatypes::{DataType, Field, Int32Type, IntervalUnit, Schema};
 use arrow::ipc::reader::{FileReader, StreamReader};
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::sample::{Row, batches, expected, rows, schema};
-use super::{OutputMethod, encoded, text};
+use super::{EncodeError, OutputMethod, encoded, text};
 
 /// The rows of what was read, as JSON. JSON text has become text.
 fn values(batches: &[RecordBatch], schema: &Schema) -> Vec<Map<String, Value>> {
@@ -181,4 +181,17 @@ fn an_answer_without_its_end_does_not_read_as_a_whole_one() {
             assert!(refused, "{method} cut at {end}");
         }
     }
+}
+
+#[test]
+fn intervals_in_a_map_are_told_by_the_name_of_their_column() {
+    let spans = Field::new("value", DataType::Interval(IntervalUnit::MonthDayNano), true);
+    let entry = DataType::Struct(vec![Field::new("key", DataType::Utf8, false), spans].into());
+    let map = DataType::Map(Arc::new(Field::new("entries", entry, false)), false);
+    let schema = Arc::new(Schema::new(vec![Field::new("spans", map, true)]));
+    let refused = encoded(OutputMethod::Parquet, &schema, &[]).unwrap_err();
+    assert!(
+        matches!(&refused, EncodeError::Interval { column } if column == "spans"),
+        "{refused}"
+    );
 }
