@@ -61,7 +61,13 @@ async fn received<T>(
     let media_type = text(&parts.headers, &CONTENT_TYPE);
     let is_patch = parts.method == Method::PATCH && media_type.is_some_and(names_merge_patch);
     if !is_patch && BodyForm::from_media_type(media_type) != Some(BodyForm::Object) {
-        return Err(ApiError::unsupported_media_type("expected application/json"));
+        return Err(ApiError::unsupported_media_type(
+            if parts.method == Method::PATCH {
+                "expected application/json or application/merge-patch+json"
+            } else {
+                "expected application/json"
+            },
+        ));
     }
     let bounds = Bounds {
         limit: app.settings.body_limit.min(DOCUMENT_LIMIT),
