@@ -204,6 +204,13 @@ impl ApiError {
 
     #[must_use]
     pub fn too_large(limit: usize) -> Self {
+        let detail = format!("the body is larger than {limit} bytes, counted after decompression");
+        Self::refusal(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    }
+
+    /// 413 for records, of which some can come in another body.
+    #[must_use]
+    pub fn too_many_records(limit: usize) -> Self {
         let detail =
             format!("the body is larger than {limit} bytes, counted after decompression; send it in parts");
         Self::refusal(StatusCode::PAYLOAD_TOO_LARGE, detail)

@@ -26,7 +26,7 @@ pub(super) fn content_length(app: &App, headers: &HeaderMap) -> Result<u64, ApiE
     let length =
         length.ok_or_else(|| ApiError::bad_request("the header `content-length` is not a number"))?;
     if length > app.settings.body_limit as u64 {
-        Err(ApiError::too_large(app.settings.body_limit))
+        Err(ApiError::too_many_records(app.settings.body_limit))
     } else {
         Ok(length)
     }

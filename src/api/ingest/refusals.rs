@@ -17,7 +17,9 @@ const ROOM_LATER: Duration = Duration::from_secs(5);
 impl From<AcceptError> for ApiError {
     fn from(error: AcceptError) -> Self {
         match error {
-            AcceptError::TooLarge(limit) => Self::too_large(usize::try_from(limit).unwrap_or(usize::MAX)),
+            AcceptError::TooLarge(limit) => {
+                Self::too_many_records(usize::try_from(limit).unwrap_or(usize::MAX))
+            }
             AcceptError::NotDecompressed(_) => invalid(["body"], error.to_string()),
             AcceptError::Invalid(faults) => Self::invalid_all(faults),
             AcceptError::TooManySources(TooManySources { limit: most }) => {
