@@ -25,10 +25,15 @@ pub fn media_type(stored: &str) -> &str {
     }
 }
 
-/// Tells a browser to save a file called `name` instead of displaying it.
+/// Tells a browser to save a file called `name` instead of displaying it. Programs that do not understand the
+/// encoded name get one without what may not stand there.
 #[must_use]
 pub fn attachment(name: &str) -> String {
-    let mut header = String::from("attachment; filename*=UTF-8''");
+    let plain: String = name
+        .chars()
+        .map(|letter| if is_plain(letter) { letter } else { '_' })
+        .collect();
+    let mut header = format!("attachment; filename=\"{plain}\"; filename*=UTF-8''");
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(&byte) {
             header.push(char::from(byte));
@@ -37,6 +42,11 @@ pub fn attachment(name: &str) -> String {
         }
     }
     header
+}
+
+/// Whether a character means only itself in a quoted name: some programs decode what follows `%` there.
+fn is_plain(letter: char) -> bool {
+    (letter == ' ' || letter.is_ascii_graphic()) && !['"', '\\', '/', '%'].contains(&letter)
 }
 
 fn is_token(text: &str) -> bool {
@@ -84,10 +94,13 @@ mod tests {
 
     #[test]
     fn any_name_can_stand_in_a_header() {
-        assert_eq!(attachment("a b.txt"), "attachment; filename*=UTF-8''a%20b.txt");
         assert_eq!(
-            attachment("é\"'.txt"),
-            "attachment; filename*=UTF-8''%C3%A9%22%27.txt"
+            attachment("a b.txt"),
+            "attachment; filename=\"a b.txt\"; filename*=UTF-8''a%20b.txt"
+        );
+        assert_eq!(
+            attachment("é\"'\\%41.txt"),
+            "attachment; filename=\"__'__41.txt\"; filename*=UTF-8''%C3%A9%22%27%5C%2541.txt"
         );
     }
 }

@@ -64,7 +64,7 @@ async fn a_download_is_kept_and_not_shown() {
     let head = |name: &str| reply.header(name).unwrap_or_default();
     assert_eq!(
         head("content-disposition"),
-        "attachment; filename*=UTF-8''%3CZo%C3%AB%3E%20%22&%20co%22.html"
+        "attachment; filename=\"<Zo_> _& co_.html\"; filename*=UTF-8''%3CZo%C3%AB%3E%20%22&%20co%22.html"
     );
     assert_eq!(head("content-type"), "text/html; charset=utf-8");
     assert_eq!(head("x-content-type-options"), "nosniff");
