@@ -267,7 +267,7 @@ impl From<TooManyPeriods> for ApiError {
 impl From<Outdated> for ApiError {
     fn from(error: Outdated) -> Self {
         match error {
-            Outdated::Changed => Self::precondition_failed(error.to_string()),
+            Outdated::Changed | Outdated::Unwanted => Self::precondition_failed(error.to_string()),
             Outdated::Unknown => Self::unavailable(error, RETRY_AFTER),
         }
     }

@@ -9,7 +9,7 @@ pub mod upload;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
 
@@ -32,8 +32,9 @@ use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
 use crate::output::{ColumnKind, ListedColumn, joined};
+use crate::people::condition::Outdated;
 use crate::people::file_names::{folder, name};
-use crate::people::files::{File, ListingFilter};
+use crate::people::files::{File, FilesError, ListingFilter};
 
 /// The root folder.
 const TOP: &str = "/";
@@ -205,12 +206,20 @@ pub async fn create_file(
 ) -> Result<Json<CreatedFile>, ApiError> {
     let must_be_first = headers.get(IF_NONE_MATCH).is_some_and(|value| value == "*");
     let announced = body.announced(must_be_first)?;
-    if headers.contains_key(IF_MATCH) {
+    if headers.contains_key(IF_MATCH) || headers.contains_key(IF_NONE_MATCH) {
         let there = app.files.there(reader.person(), &announced).await?;
-        if !there.is_some_and(|file| is_named(&headers, &IF_MATCH, &file)) {
+        let is_there = |header: &HeaderName| {
+            there
+                .as_ref()
+                .is_some_and(|file| is_named(&headers, header, file))
+        };
+        if headers.contains_key(IF_MATCH) && !is_there(&IF_MATCH) {
             return Err(ApiError::precondition_failed(
                 "the file there is not the expected one",
             ));
+        }
+        if is_there(&IF_NONE_MATCH) {
+            return Err(Outdated::Unwanted.into());
         }
     }
     let new = app.files.create(reader.person(), announced).await?;
@@ -334,7 +343,11 @@ pub async fn delete_file(
         let is_seen = !headers.contains_key(IF_MATCH) || is_named(&headers, &IF_MATCH, file);
         is_seen && !is_named(&headers, &IF_NONE_MATCH, file)
     };
-    app.files.delete(reader.person(), id, is_expected).await?;
+    let deleted = app.files.delete(reader.person(), id, is_expected).await;
+    deleted.map_err(|error| match error {
+        FilesError::Changed if !headers.contains_key(IF_MATCH) => Outdated::Unwanted.into(),
+        error => ApiError::from(error),
+    })?;
     Ok(StatusCode::NO_CONTENT)
 }
 

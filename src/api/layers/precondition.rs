@@ -1,5 +1,5 @@
 //! `If-Match`: a client changes a resource only if it still is what the client saw, and reads it again only
-//! then.
+//! then. `If-None-Match`: it changes one only if that is not as the header says, or not there at all.
 //!
 //! A resource is what a GET of its address answers, so that is asked, and its tag compared. Tags are weak
 //! here, since equal ones do not promise equal bytes; for what is to be changed they say enough. A look
@@ -12,8 +12,8 @@ use std::sync::{Arc, LazyLock};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
-use axum::http::header::{ACCEPT, ETAG, IF_MATCH};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::header::{ACCEPT, ETAG, IF_MATCH, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use futures::future::{BoxFuture, FutureExt as _};
 use tower::ServiceExt as _;
@@ -25,6 +25,9 @@ use crate::people::condition::{Condition, Look, Outdated};
 
 /// Addresses whose handlers check the condition themselves.
 const LOOKS_ITSELF: &str = "/input/v1/file";
+/// How the addresses end that a POST changes themselves. Elsewhere it creates something, and what is not
+/// there yet has no tag.
+const CHANGED_BY_POST: &str = "/preferences";
 
 /// The routes that read a resource for a conditional change. They are given the reader.
 #[derive(Clone)]
@@ -36,13 +39,20 @@ pub(super) struct Precheck {
     address: Uri,
     accepted: Option<HeaderValue>,
     reader: Reader,
-    seen: Vec<HeaderValue>,
+    demand: Demand,
+}
+
+/// The tags of which what is to be changed must have one or none.
+struct Demand {
+    /// `None`: it may have any.
+    seen: Option<Vec<HeaderValue>>,
+    unwanted: Vec<HeaderValue>,
 }
 
 /// The tags that the caller of a read has seen, if the answer depends on them.
 pub(super) fn seen(request: &Request) -> Option<Vec<HeaderValue>> {
     let is_asked = request.method().is_safe() && request.headers().contains_key(IF_MATCH);
-    is_asked.then(|| conditions(request))
+    is_asked.then(|| values(request, &IF_MATCH))
 }
 
 /// The answer to a read, if its tag is among those `seen`: also that the caller has it unchanged (304).
@@ -67,8 +77,8 @@ fn changed() -> ApiError {
     ApiError::precondition_failed("it has changed; read it again without the header `if-match`")
 }
 
-fn conditions(request: &Request) -> Vec<HeaderValue> {
-    request.headers().get_all(IF_MATCH).iter().cloned().collect()
+fn values(request: &Request, name: &HeaderName) -> Vec<HeaderValue> {
+    request.headers().get_all(name).iter().cloned().collect()
 }
 
 /// Whether these headers have a tag among those seen.
@@ -84,20 +94,56 @@ fn is_among<'a>(seen: impl IntoIterator<Item = &'a HeaderValue>, tag: Option<&st
 
 /// The condition of a change, if the request has one.
 pub(super) fn condition(request: &Request, routes: &PrecheckRoutes) -> Option<Condition> {
-    if request.method().is_safe() || !request.headers().contains_key(IF_MATCH) {
-        return None;
-    }
     let route = request.extensions().get::<MatchedPath>();
-    if route.is_some_and(|route| route.as_str().starts_with(LOOKS_ITSELF)) {
+    let route = route.map_or("", MatchedPath::as_str);
+    if request.method().is_safe() || route.starts_with(LOOKS_ITSELF) {
         return None;
     }
+    let demand = Demand::of(request, route)?;
     Some(Condition::of(Arc::new(Precheck {
         routes: routes.clone(),
         address: request.uri().clone(),
         accepted: request.headers().get(ACCEPT).cloned(),
         reader: request.extensions().get::<Reader>()?.clone(),
-        seen: conditions(request),
+        demand,
     })))
+}
+
+impl Demand {
+    /// What a change demands, if it demands anything.
+    fn of(request: &Request, route: &str) -> Option<Self> {
+        let creates = request.method() == Method::POST && !route.ends_with(CHANGED_BY_POST);
+        let demand = Self {
+            seen: Some(values(request, &IF_MATCH)).filter(|seen| !seen.is_empty()),
+            unwanted: if creates {
+                Vec::new()
+            } else {
+                values(request, &IF_NONE_MATCH)
+            },
+        };
+        (demand.seen.is_some() || !demand.unwanted.is_empty()).then_some(demand)
+    }
+
+    /// What a look means for the change. Where there is nothing to be seen, the change itself decides.
+    fn judge(&self, found: &Response) -> Result<(), Outdated> {
+        match found.status() {
+            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => Ok(()),
+            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                Err(Outdated::Unknown)
+            }
+            status => {
+                let is_there = status.is_success();
+                let is_one_of = |tags: &[HeaderValue]| is_there && has_one(tags, found.headers());
+                if self.seen.as_deref().is_some_and(|seen| !is_one_of(seen)) {
+                    Err(Outdated::Changed)
+                } else if is_one_of(&self.unwanted) {
+                    Err(Outdated::Unwanted)
+                } else {
+                    Ok(())
+                }
+            }
+        }
+    }
 }
 
 impl PrecheckRoutes {
@@ -132,23 +178,10 @@ impl Look for Precheck {
             if is_others {
                 Ok(())
             } else {
-                judged(&self.seen, &found)
+                self.demand.judge(&found)
             }
         };
         look.boxed()
-    }
-}
-
-/// What a look means for a change by somebody who has `seen` these tags. Where there is nothing to be seen,
-/// the change itself decides.
-fn judged(seen: &[HeaderValue], found: &Response) -> Result<(), Outdated> {
-    match found.status() {
-        StatusCode::FORBIDDEN | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => Ok(()),
-        status if status.is_success() && has_one(seen, found.headers()) => Ok(()),
-        status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-            Err(Outdated::Unknown)
-        }
-        _ => Err(Outdated::Changed),
     }
 }
 
@@ -177,12 +210,44 @@ mod tests {
         );
     }
 
+    /// What is told of a change with this header, where a look has this status.
+    fn judged(
+        status: StatusCode,
+        method: Method,
+        name: HeaderName,
+        value: &'static str,
+    ) -> Result<(), Outdated> {
+        let found = (status, [(ETAG, "W/\"now\"")]).into_response();
+        let mut change = Request::new(Body::empty());
+        *change.method_mut() = method;
+        change.headers_mut().insert(name, HeaderValue::from_static(value));
+        let demand = Demand::of(&change, "/user/v1alpha1/annotation");
+        demand.map_or(Ok(()), |demand| demand.judge(&found))
+    }
+
+    #[test]
+    fn what_is_as_if_none_match_names_is_not_changed() {
+        let judge = |status, value| judged(status, Method::PUT, IF_NONE_MATCH, value);
+        assert_eq!(judge(StatusCode::OK, "\"before\""), Ok(()));
+        for unwanted in ["*", "W/\"now\"", "\"before\", \"now\""] {
+            assert_eq!(
+                judge(StatusCode::OK, unwanted),
+                Err(Outdated::Unwanted),
+                "{unwanted}"
+            );
+            assert_eq!(judge(StatusCode::NOT_FOUND, unwanted), Ok(()), "{unwanted}");
+        }
+        assert_eq!(
+            judge(StatusCode::SERVICE_UNAVAILABLE, "*"),
+            Err(Outdated::Unknown)
+        );
+        // What is created is not there.
+        assert_eq!(judged(StatusCode::OK, Method::POST, IF_NONE_MATCH, "*"), Ok(()));
+    }
+
     #[test]
     fn what_cannot_be_looked_at_is_not_changed() {
-        let judge = |status: StatusCode, seen: &'static str| {
-            let found = (status, [(ETAG, "W/\"now\"")]).into_response();
-            judged(&[HeaderValue::from_static(seen)], &found)
-        };
+        let judge = |status, seen| judged(status, Method::PUT, IF_MATCH, seen);
         assert_eq!(judge(StatusCode::OK, "\"now\""), Ok(()));
         assert_eq!(judge(StatusCode::OK, "\"before\""), Err(Outdated::Changed));
         for nothing in [
