@@ -43,7 +43,7 @@ use meaning::one_zero::{BothZeros, OneZero};
 use meaning::truths::Truths;
 use meaning::unordered::Unordered;
 use meaning::wide_frames::WideFrames;
-use meaning::{moments, outward, patterns, spans, unknown};
+use meaning::{members, moments, outward, patterns, spans, unknown};
 use naming::{columns, duplicate_names, group_keys};
 use optimizing::sorted_once::SortedOnce;
 use optimizing::{branches, constants_last, kept_above, large_limits, namesakes, outer_side, pages};
@@ -211,6 +211,7 @@ fn rewritten(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     let plan = patterns::escape_patterns(plan)?;
     outward::refuse_lost(&plan)?;
     let plan = constants_last::write_constants_last(plan)?;
+    let plan = members::keep_null(plan)?;
     bounded::limit_functions(plan)
 }
 

@@ -238,3 +238,42 @@ async fn a_decimal_keeps_its_digits_as_text() {
         [json!({"one": "1.100", "more": ["2.50"]})]
     );
 }
+
+#[tokio::test]
+async fn a_member_of_an_object_that_is_null_is_null() {
+    let person = person();
+    let beat = |n: u32, value: f64| {
+        let mut beat = heart_rate(id(n), &at(&format!("10:0{n}")), value);
+        beat["device_properties"] = json!({"name": "watch"});
+        beat
+    };
+    person.records("HeartRate", &[beat(1, 60.0), beat(2, 80.0)]).await;
+    let some = "(SELECT CASE WHEN value > 70 THEN device_properties END AS p FROM heart_rate) t";
+    let none = "(SELECT nullif(device_properties, device_properties) AS p FROM heart_rate) t";
+    for (text, expected) in [
+        (
+            format!("SELECT count(*) AS n, count(p) AS k, count(p.name) AS m FROM {some}"),
+            vec![json!({"n": 2, "k": 1, "m": 1})],
+        ),
+        (
+            format!("SELECT count(*) AS n, count(p) AS k, count(p.name) AS m FROM {none}"),
+            vec![json!({"n": 2, "k": 0, "m": 0})],
+        ),
+        (
+            format!("SELECT p.name, count(*) AS n FROM {some} GROUP BY p.name ORDER BY p.name"),
+            vec![
+                json!({"t.p[name]": "watch", "n": 1}),
+                json!({"t.p[name]": null, "n": 1}),
+            ],
+        ),
+        (
+            format!("SELECT count(*) AS n FROM {some} WHERE p.name = 'watch'"),
+            vec![json!({"n": 1})],
+        ),
+    ] {
+        assert_eq!(rows(&person, &text).await, expected, "{text}");
+    }
+    let columns = rows(&person, &format!("SELECT unnest(p) FROM {some}")).await;
+    let names = columns.iter().filter(|row| row["t.p.name"] == json!("watch"));
+    assert_eq!((columns.len(), names.count()), (2, 1), "{columns:?}");
+}
