@@ -195,7 +195,7 @@ pub(in crate::query) fn times_of_parts(parts: &RecordBatch, data_type: &TypeId) 
     let extents = Extents::of(data_type).read(parts, starts, ends)?;
     let known = extents.into_iter().filter_map(|extent| match extent {
         Extent::Span(start, end) | Extent::Whole(start, end) => Some((start, end)),
-        Extent::Never => None,
+        Extent::Unknown => None,
     });
     Ok(known.collect())
 }

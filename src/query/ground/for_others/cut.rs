@@ -285,7 +285,13 @@ impl Rule {
             cut_from: None,
         };
         match extent {
-            Extent::Never => {}
+            // Whoever may read at all times may read it, too.
+            Extent::Unknown => {
+                let window = window_of(&self.whole_within, recorded.0);
+                if window.is_some_and(|(_, to)| recorded.1 <= to) {
+                    add_asked(whole, recorded);
+                }
+            }
             Extent::Span(start, end) if start >= end => {
                 if window_of(&self.edges, start).is_some() {
                     add_asked(whole, recorded);

@@ -21,8 +21,8 @@ pub(super) enum Extent {
     Span(i64, i64),
     /// It has no hours of its own: it is shown whole or not at all.
     Whole(i64, i64),
-    /// It took place at no known moment.
-    Never,
+    /// It took place at no known moment: it is shown where all of its recorded time is.
+    Unknown,
 }
 
 /// How a type says when its rows take place.
@@ -104,7 +104,7 @@ impl Extents {
                 .map(|(start, end)| match known_part(start, end) {
                     Some(known) if known == (start, end) => Extent::Span(start, end),
                     Some((from, to)) => Extent::Whole(from, to),
-                    None => Extent::Never,
+                    None => Extent::Unknown,
                 })
                 .collect(),
             Self::CalendarEvents => {

@@ -149,10 +149,13 @@ pub(super) fn cut(name: &str, rows: &[GivenRow], windows: &Windows) -> Vec<Given
             ..row.clone()
         };
         if name == VISITS && (row.start == LONG_AGO || row.end == FAR_OFF) {
-            let known = if row.start == LONG_AGO { row.end } else { row.start };
-            if row.start != LONG_AGO || row.end != FAR_OFF {
-                left.extend(inside(known).then(as_it_is));
-            }
+            let always = |(from, to): &(i64, i64)| *from <= LONG_AGO && FAR_OFF <= *to;
+            let is_seen = match (row.start, row.end) {
+                (LONG_AGO, FAR_OFF) => windows.iter().any(always),
+                (LONG_AGO, departure) => inside(departure),
+                (arrival, _) => inside(arrival),
+            };
+            left.extend(is_seen.then(as_it_is));
             continue;
         }
         if row.start == row.end {

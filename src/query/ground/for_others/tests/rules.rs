@@ -14,6 +14,7 @@ use crate::model::duration::Truncation;
 use crate::model::grid::Grid;
 use crate::model::ids::PersonId;
 use crate::model::permit::{ReadPermit, Windows};
+use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
 use crate::query::filter::{FilterError, parse_all};
@@ -189,6 +190,41 @@ async fn rule_9_2c_a_workout_that_is_cut_tells_its_kind_and_nothing_of_the_whole
     assert_eq!(whole, ("kind 3".to_owned(), vec![Some(1.0)]));
     let cut = told(range(BEGIN + HOUR, BEGIN + 3 * HOUR)).await;
     assert_eq!(cut, ("kind 3".to_owned(), vec![None]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2c_a_visit_of_which_neither_end_is_known_is_seen_where_all_time_is() {
+    let bench = Bench::new().await;
+    let visits = vec![
+        given(LONG_AGO, FAR_OFF, 1.0),
+        given(BEGIN, BEGIN + HOUR, 1.0),
+        given(BEGIN + 2 * HOUR, FAR_OFF, 1.0),
+    ];
+    let owner = bench.person(&[(VISITS, vec![visits])]).await;
+    let always = TimeRange::ALWAYS;
+    let shared = |granted: TimeRange| View::Shared(owner, Windows::new([granted]));
+    for (view, expected) in [
+        (View::Own(owner), 3),
+        (shared(always), 3),
+        // The last of them ends where this ends, so that others may follow.
+        (shared(range(LONG_AGO, FAR_OFF)), 3),
+        (
+            shared(TimeRange::between(range(BEGIN, FAR_OFF).start(), always.end())),
+            2,
+        ),
+        (shared(range(LONG_AGO, FAR_OFF - 1)), 2),
+    ] {
+        let (permit, partitions) = (view.permit(VISITS, always), [bench.partition(VISITS)]);
+        let prepared = bench.questions.records(&permit, &partitions, &all(&[])).await;
+        let rows = bench.run(prepared.unwrap().plan).await;
+        let available = bench.questions.available(&view.listing(always), always).await;
+        let counts: Vec<i64> = available.unwrap().iter().map(|found| found.records).collect();
+        assert_eq!(
+            (rows.num_rows(), counts),
+            (expected, vec![expected as i64]),
+            "{view:?}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
