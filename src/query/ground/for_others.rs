@@ -2,13 +2,15 @@
 //!
 //! Rows are cut to the windows of the permit right above the scan, rule 9.2c, so everything is computed from
 //! what is left: no question can forget to cut. Only sleep takes rows as recorded, since the recorded start
-//! decides which one wins, and cuts the result. Columns that name devices, applications and tags are removed,
+//! decides which one wins, and cuts the result. What is not seen is not only marked as null, but no longer in
+//! the rows, so that nothing can bring it back. Columns that name devices, applications and tags are removed,
 //! rule 9.2d. The owner's own reads skip all of this. Knows permits and layouts; knows nothing of what is
 //! asked.
 
 mod cut;
 mod extent;
 mod original_length;
+mod own_rows;
 pub(in crate::query) mod private;
 #[cfg(test)]
 mod tests;

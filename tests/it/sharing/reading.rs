@@ -292,3 +292,90 @@ async fn a_private_field_is_refused_where_it_was_named() {
         assert_eq!(call.await.faults(), [format!("query.{name}")]);
     }
 }
+
+/// Neither through members of objects nor in what Arrow answers carry beside their rows.
+#[tokio::test]
+async fn rule_9_2c_what_is_not_shared_of_records_is_told_in_no_way() {
+    let (owner, reader) = (person(), person());
+    let place = json!({"type": "object", "properties": {
+        "name": {"type": "string"}, "floor": {"type": "integer"}}});
+    let schema = json!({"properties": {
+        "place": place, "level": {"type": "integer"}, "mood": {"type": "string"}}});
+    let definition = json!({"name": "Cut", "description": "d", "record_spec": {
+        "type": "metric", "aggregation": "discrete", "unit": "kg", "schema": schema}});
+    let data_type = owner.define("Metric", &definition).await;
+    let record = |n: u32, start: &str, end: &str, word: &str, level: i64| {
+        json!({"id": id(n), "start_time": at(start), "end_time": at(end), "value": 70, "level": level,
+            "mood": format!("{word}mood"), "place": {"name": format!("{word}name"), "floor": level}})
+    };
+    let (cut, beyond) = (0x1234_5678_9abc_i64, 0x2345_6789_abcd_i64);
+    let records = [
+        record(1, "08:00", "11:00", "HIDDEN", cut),
+        record(2, "10:30", "10:40", "shown", 7),
+        record(3, "12:00", "12:10", "HIDDEN", beyond),
+    ];
+    owner.records(&data_type, &records).await;
+    let mut body = share_of(&[&data_type], &reader);
+    body["time_start"] = json!(at("10:00"));
+    body["time_end"] = json!(at("11:30"));
+    share(&owner, &body).await;
+
+    let theirs = owner.id.to_string();
+    let read = |path: &str, output: &str| {
+        let call = reader
+            .get(path)
+            .with("svc_userid", &theirs)
+            .with("output", output);
+        call.with("start_time", ALL_TIME.0).with("end_time", ALL_TIME.1)
+    };
+    let metric = format!("/data/v1alpha1/metric/{data_type}");
+    let rows = || read(&metric, "ndjson");
+    let groups = read(&format!("{metric}/agg/day"), "ndjson").with("function", "avg");
+    let select = |name: &str| {
+        let selector = format!("{{__name__=\"{data_type}\",\"place.name\"=\"{name}\"}}[9d] @ 1714651200");
+        let call = reader.get("/data/v1/records").with("svc_userid", &theirs);
+        call.with("q", &selector)
+    };
+    let sql = |columns: &str, output: &str| {
+        let text = format!("SELECT {columns} FROM \"{theirs}\".\"{data_type}\"");
+        reader.post("/data/v1/sql", &json!({"query": text, "output": output}))
+    };
+    for (call, expected) in [
+        (rows(), 2),
+        (rows().with("columns", "place.name,place.floor"), 2),
+        (rows().with("filter", "place.name:shownname"), 1),
+        (rows().with("filter", "place.name:HIDDENname"), 0),
+        (rows().with("filter", "place.floor>7"), 0),
+        (groups.with("group", "place.name"), 2),
+        (select("shownname"), 1),
+        (select("HIDDENname"), 0),
+        (
+            sql("place, place.name AS name, place.floor AS floor", "ndjson"),
+            2,
+        ),
+        (sql("unnest(place)", "ndjson"), 2),
+    ] {
+        let reply = call.await.must_be(200);
+        assert_eq!(reply.text().lines().count(), expected, "{reply}");
+        let hidden = ["HIDDEN".to_owned(), cut.to_string(), beyond.to_string()];
+        assert!(
+            hidden.iter().all(|hidden| !reply.text().contains(hidden)),
+            "{reply}"
+        );
+    }
+    let hidden = [cut, beyond].into_iter().flat_map(|number| {
+        let fraction = number as f64;
+        [number.to_le_bytes().to_vec(), fraction.to_le_bytes().to_vec()]
+    });
+    let hidden: Vec<Vec<u8>> = hidden.chain([b"HIDDEN".to_vec()]).collect();
+    for output in ["arrow", "arrowraw"] {
+        for call in [read(&metric, output), sql("*", output)] {
+            let reply = call.await.must_be(200);
+            let found = hidden.iter().filter(|hidden| {
+                let mut places = reply.body.windows(hidden.len());
+                places.any(|place| place == hidden.as_slice())
+            });
+            assert_eq!(found.count(), 0, "{output}");
+        }
+    }
+}

@@ -3,16 +3,15 @@
 //! A row becomes one row for each window that it shares time with, with the same id, in the order of (start,
 //! end, id). An amount that is spread over its time is reduced to the part that falls into the window; of all
 //! other columns, only those stay that are as true of a part as of the whole. Rows inside one window, nearly
-//! all, are passed on untouched; parts are held back while earlier ones may still come.
+//! all, are passed on untouched; parts are held back while earlier ones may still come. Columns leave with
+//! nothing in them but these rows.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float64Array, RecordBatch, TimestampMicrosecondArray, UInt32Array,
 };
-use datafusion::arrow::compute::{
-    SortColumn, cast, concat_batches, lexsort_to_indices, nullif, take_record_batch,
-};
+use datafusion::arrow::compute::{SortColumn, cast, concat_batches, lexsort_to_indices, take_record_batch};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::execution::SendableRecordBatchStream;
@@ -34,6 +33,7 @@ use crate::query::ground::row_times::micros_of;
 
 use super::extent::{Extent, Extents};
 use super::original_length::OriginalLength;
+use super::own_rows::{alone, without};
 
 /// How rows are cut.
 #[derive(Clone, Debug)]
@@ -150,7 +150,7 @@ impl Cutter {
         }
         if let Some(first) = parts.starts.iter().min() {
             self.first_held = self.first_held.min(*first);
-            let batch = self.rule.made(rows, parts, &self.schema)?;
+            let batch = self.rule.made(rows, &parts, &self.schema)?;
             self.memory.try_grow(batch.get_array_memory_size())?;
             self.held.push(batch);
         }
@@ -240,10 +240,11 @@ impl Rule {
             })
     }
 
-    /// Rows that are passed on as they are.
+    /// Rows that are passed on as they are, without what was read along with them.
     fn untouched(&self, rows: &RecordBatch, schema: &SchemaRef, ends: &[i64]) -> Result<RecordBatch> {
         if self.lengths == OriginalLength::Dropped && !self.spread {
-            return Ok(RecordBatch::try_new(Arc::clone(schema), rows.columns().to_vec())?);
+            let columns = rows.columns().iter().map(alone).collect::<Result<_>>()?;
+            return Ok(RecordBatch::try_new(Arc::clone(schema), columns)?);
         }
         let (starts, _) = times(rows)?;
         let long = || {
@@ -256,10 +257,11 @@ impl Rule {
             let Some(column) = rows.columns().get(index) else {
                 return Ok(Arc::new(long().collect::<BooleanArray>()) as ArrayRef);
             };
+            let column = alone(column)?;
             if column.data_type() == field.data_type() {
-                Ok(Arc::clone(column))
+                Ok(column)
             } else {
-                Ok(cast(column, field.data_type())?)
+                Ok(cast(&column, field.data_type())?)
             }
         });
         Ok(RecordBatch::try_new(
@@ -328,13 +330,10 @@ impl Rule {
     }
 
     /// Makes rows of the parts.
-    fn made(&self, rows: &RecordBatch, parts: Parts, schema: &SchemaRef) -> Result<RecordBatch> {
-        let taken = take_record_batch(rows, &UInt32Array::from(parts.rows))?;
-        let is_cut: BooleanArray = parts
-            .cut_from
-            .iter()
-            .map(|length| Some(length.is_some()))
-            .collect();
+    fn made(&self, rows: &RecordBatch, parts: &Parts, schema: &SchemaRef) -> Result<RecordBatch> {
+        let taken = take_record_batch(rows, &UInt32Array::from_iter_values(parts.rows.iter().copied()))?;
+        let is_cut = || parts.cut_from.iter().map(Option::is_some);
+        let any_is_cut = is_cut().any(|is_cut| is_cut);
         let (recorded_starts, recorded_ends) = times(&taken)?;
         let mut columns = Vec::with_capacity(schema.fields().len());
         for (index, field) in schema.fields().iter().enumerate() {
@@ -347,7 +346,7 @@ impl Rule {
             columns.push(match field.name().as_str() {
                 START => moments(&parts.starts, column.data_type()),
                 END => moments(&parts.ends, column.data_type()),
-                ID => Arc::clone(column),
+                ID => alone(column)?,
                 VALUE if self.spread => {
                     let covered = parts
                         .starts
@@ -356,8 +355,10 @@ impl Rule {
                         .map(|(start, end)| end - start);
                     shares(column, covered.zip(&parts.cut_from))?
                 }
-                name if self.kept.iter().any(|kept| kept == name) => Arc::clone(column),
-                _ => nullif(column, &is_cut)?,
+                name if any_is_cut && self.kept.iter().all(|kept| kept != name) => {
+                    alone(&without(column, is_cut())?)?
+                }
+                _ => alone(column)?,
             });
         }
         Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array as _, ArrayRef, AsArray, FixedSizeBinaryArray, Float64Array, ListBuilder, RecordBatch, StringArray,
-    StringBuilder, StructArray, TimestampMicrosecondArray,
+    Array as _, ArrayData, ArrayRef, AsArray, FixedSizeBinaryArray, Float64Array, ListBuilder, RecordBatch,
+    StringArray, StringBuilder, StructArray, TimestampMicrosecondArray, new_null_array,
 };
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType as ArrowType, Float64Type, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{
+    DataType as ArrowType, FieldRef, Float64Type, Schema, TimestampMicrosecondType,
+};
 use uuid::Uuid;
 
 use crate::model::duration::Truncation;
@@ -17,6 +19,7 @@ use crate::model::permit::{ReadPermit, Windows};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
+use crate::query::columns::Columns;
 use crate::query::filter::{FilterError, parse_all};
 use crate::query::for_others::reached_within;
 use crate::query::places::calendar::{DAY_MARGIN, EVENT_COLUMNS};
@@ -190,6 +193,134 @@ async fn rule_9_2c_a_workout_that_is_cut_tells_its_kind_and_nothing_of_the_whole
     assert_eq!(whole, ("kind 3".to_owned(), vec![Some(1.0)]));
     let cut = told(range(BEGIN + HOUR, BEGIN + 3 * HOUR)).await;
     assert_eq!(cut, ("kind 3".to_owned(), vec![None]));
+}
+
+/// Events, and what those are called who organize them.
+fn organized(bench: &Bench, events: &[GivenRow], names: &[&str]) -> RecordBatch {
+    let rows = super::given::batch(CALENDAR, events);
+    let storage = Arc::clone(&bench.data_type(CALENDAR).layout.storage);
+    let organizer = storage.field_with_name("organizer").unwrap();
+    let ArrowType::Struct(members) = organizer.data_type() else {
+        panic!("an organizer has no members");
+    };
+    let values = members.iter().map(|member| {
+        if member.name() == "name" {
+            cast(&StringArray::from(names.to_vec()), member.data_type()).unwrap()
+        } else {
+            new_null_array(member.data_type(), names.len())
+        }
+    });
+    let organizers: ArrayRef = Arc::new(StructArray::new(members.clone(), values.collect(), None));
+    let mut fields: Vec<FieldRef> = rows.schema().fields().iter().cloned().collect();
+    fields.push(Arc::new(organizer.clone()));
+    let mut columns = rows.columns().to_vec();
+    columns.push(organizers);
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2c_no_member_of_a_record_that_is_cut_is_told_found_or_counted() {
+    let bench = Bench::new().await;
+    let morning = BEGIN + DAY;
+    let events = [
+        given(BEGIN, BEGIN + 3 * DAY, 1.0),
+        given(morning + HOUR, morning + 2 * HOUR, 2.0),
+    ];
+    let owner = PersonId(Uuid::now_v7());
+    let rows = organized(&bench, &events, &["hidden", "shown"]);
+    bench.store(owner, CALENDAR, &[rows]).await;
+    let (asked, granted) = (range(BEGIN, BEGIN + 9 * DAY), range(morning, morning + DAY));
+    let permit = View::Shared(owner, Windows::new([granted])).permit(CALENDAR, asked);
+    let partitions = [bench.partition(CALENDAR)];
+    let records = async |conditions: &[&str]| {
+        let spec = all(conditions);
+        let prepared = bench.questions.records(&permit, &partitions, &spec).await;
+        prepared.unwrap()
+    };
+    for (name, found) in [("hidden", 0), ("shown", 1)] {
+        let condition = format!("organizer.name={name}");
+        let rows = bench.run(records(&[condition.as_str()]).await.plan).await;
+        assert_eq!(rows.num_rows(), found, "{condition}");
+    }
+    let names = Columns::new(vec!["organizer.name".to_owned()]).unwrap();
+    let told = bench.told(records(&[]).await.only(Some(&names)).unwrap()).await;
+    let cell = |text: &str| vec![("organizer.name".to_owned(), text.to_owned())];
+    assert_eq!(told, [cell("null"), cell("shown")]);
+    let spec = AggregateSpec {
+        conditions: Vec::new(),
+        range: asked,
+        periods: Truncation::DAYS,
+        zone: Zone::UTC,
+        measure: AggregateMeasure::Count,
+        group: vec!["organizer.name".to_owned()],
+        order: Order::Ascending,
+        chosen_sources: Vec::new(),
+        most_cells: u64::MAX,
+    };
+    let groups = bench.questions.aggregate(&permit, &partitions, &spec).await;
+    let groups = format!("{:?}", bench.told(groups.unwrap()).await);
+    assert!(groups.contains("shown") && !groups.contains("hidden"), "{groups}");
+}
+
+/// All bytes of a column, at every depth.
+fn bytes_of(column: &ArrayData) -> Vec<u8> {
+    let own = column
+        .buffers()
+        .iter()
+        .flat_map(|buffer| buffer.as_slice().to_vec());
+    let members = column.child_data().iter().flat_map(bytes_of);
+    own.chain(members).collect()
+}
+
+fn holds(rows: &RecordBatch, wanted: &[u8]) -> bool {
+    let columns = rows.columns().iter();
+    let mut columns = columns.map(|column| bytes_of(&column.to_data()));
+    columns.any(|bytes| bytes.windows(wanted.len()).any(|found| found == wanted))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2c_rows_are_given_without_a_trace_of_what_is_not_shared() {
+    const COUNT: i64 = 0x1234_5678_9abc;
+    let bench = Bench::new().await;
+    let workouts: Vec<GivenRow> = (0..5_i32)
+        .map(|day| {
+            let start = BEGIN + i64::from(day) * DAY;
+            given(start, start + HOUR, f64::from(day))
+        })
+        .collect();
+    let steps = GivenRow {
+        content: Some(COUNT),
+        ..given(BEGIN, BEGIN + 9 * DAY, 60.0)
+    };
+    let granted = Windows::new([range(BEGIN + 2 * DAY, BEGIN + 3 * DAY)]);
+    let all_time = range(BEGIN, BEGIN + 9 * DAY);
+    // In an object, and in the tail.
+    for before in [Vec::new(), vec![Vec::new()]] {
+        let pieces = |rows: &[GivenRow]| [before.clone(), vec![rows.to_vec()]].concat();
+        let stored = [
+            (WORKOUTS, pieces(&workouts)),
+            (AMOUNT, pieces(std::slice::from_ref(&steps))),
+        ];
+        let owner = bench.person(&stored).await;
+        let read = async |view: &View, name: &str| {
+            let permit = view.permit(name, all_time);
+            let partitions = [bench.partition(name)];
+            let prepared = bench.questions.records(&permit, &partitions, &all(&[])).await;
+            bench.run(prepared.unwrap().plan).await
+        };
+        let (own, shared) = (View::Own(owner), View::Shared(owner, granted.clone()));
+        let counts = [
+            COUNT.to_le_bytes().to_vec(),
+            (COUNT as f64).to_le_bytes().to_vec(),
+        ];
+        let holds_count = |rows: &RecordBatch| counts.iter().any(|count| holds(rows, count));
+        assert!(holds_count(&read(&own, AMOUNT).await));
+        let steps = read(&shared, AMOUNT).await;
+        assert_eq!((steps.num_rows(), holds_count(&steps)), (1, false));
+        let told = read(&shared, WORKOUTS).await;
+        let kinds = (0..5).filter(|day| holds(&told, format!("kind {day}").as_bytes()));
+        assert_eq!((told.num_rows(), kinds.collect::<Vec<_>>()), (1, vec![2]));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
