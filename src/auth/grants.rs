@@ -134,7 +134,12 @@ impl Grants {
             owner,
             reader: reader.person(),
         };
-        Ok(ReadPermit::shared(&self.authority, sharing, named, windows))
+        let permit = ReadPermit::shared(&self.authority, sharing, named, windows);
+        Ok(if participation(reader, owner).is_some() {
+            permit.anonymous()
+        } else {
+            permit
+        })
     }
 
     /// Which of `owner`'s types a listing over `range` may show to `reader`.
@@ -280,12 +285,8 @@ impl Grants {
                 owner,
                 reader: reader.person(),
             };
-            permits.push(ReadPermit::shared(
-                &self.authority,
-                sharing,
-                named.clone(),
-                windows,
-            ));
+            let permit = ReadPermit::shared(&self.authority, sharing, named.clone(), windows);
+            permits.push(permit.anonymous());
         }
         Ok(permits)
     }

@@ -106,6 +106,8 @@ pub struct SharedWith {
     pub reader: PersonId,
     /// Where rows are cut: everything that was granted. The question may ask for less.
     pub edges: Windows,
+    /// Whether the reader may learn whose rows they are.
+    pub knows_owner: bool,
 }
 
 impl<Authority> ReadPermit<Authority> {
@@ -135,9 +137,22 @@ impl<Authority> ReadPermit<Authority> {
             owner,
             data_type,
             windows,
-            reader: Some(SharedWith { reader, edges }),
+            reader: Some(SharedWith {
+                reader,
+                edges,
+                knows_owner: true,
+            }),
             given_by: PhantomData,
         }
+    }
+
+    /// The same permission for a reader who must not learn whose rows they are.
+    #[must_use]
+    pub fn anonymous(mut self) -> Self {
+        if let Some(reader) = &mut self.reader {
+            reader.knows_owner = false;
+        }
+        self
     }
 
     /// Whether the reader owns the rows, and may see them as they were recorded.
@@ -354,10 +369,13 @@ mod tests {
             narrower.shared_with(),
             Some(&SharedWith {
                 reader,
-                edges: windows
+                edges: windows,
+                knows_owner: true,
             })
         );
-        let own = ReadPermit::given(&(), owner, TypeId::new("HeartRate"), narrower.windows().clone());
+        let unnamed = narrower.anonymous().within(range(5, 9));
+        assert!(unnamed.shared_with().is_some_and(|shared| !shared.knows_owner));
+        let own = ReadPermit::given(&(), owner, TypeId::new("HeartRate"), unnamed.windows().clone());
         assert!(own.is_own() && own.shared_with().is_none());
     }
 

@@ -46,6 +46,7 @@ pub(in crate::query) struct Shared {
     spread: bool,
     kept: Vec<String>,
     lengths: OriginalLength,
+    is_nameless: bool,
 }
 
 impl Shared {
@@ -55,12 +56,14 @@ impl Shared {
         data_type: &DataType,
         lengths: OriginalLength,
     ) -> Option<Self> {
+        let shared = permit.shared_with()?;
         Some(Self {
-            edges: permit.shared_with()?.edges.clone(),
+            edges: shared.edges.clone(),
             extents: Extents::of(&data_type.id),
             spread: are_spread(data_type),
             kept: kept(data_type),
             lengths,
+            is_nameless: !shared.knows_owner,
         })
     }
 
@@ -91,6 +94,7 @@ impl Shared {
             spread: self.spread,
             kept: self.kept.clone(),
             lengths: self.lengths,
+            is_nameless: self.is_nameless,
         };
         Arc::new(CutExec::new(rows, rule))
     }
@@ -150,6 +154,7 @@ pub(in crate::query) fn cut_keys(rows: Plan, data_type: &TypeId, windows: &Windo
         spread: false,
         kept: Vec::new(),
         lengths: OriginalLength::Dropped,
+        is_nameless: false,
     };
     Arc::new(CutExec::new(rows, rule))
 }
@@ -171,6 +176,7 @@ pub(in crate::query) fn cut_again(
         spread: are_spread(data_type),
         kept: kept(data_type),
         lengths: OriginalLength::Dropped,
+        is_nameless: false,
     };
     Arc::new(CutExec::new(rows, rule))
 }

@@ -34,6 +34,7 @@ use crate::query::ground::row_times::micros_of;
 use super::extent::{Extent, Extents};
 use super::original_length::OriginalLength;
 use super::own_rows::{alone, without};
+use super::private::without_names;
 
 /// How rows are cut.
 #[derive(Clone, Debug)]
@@ -52,6 +53,8 @@ pub(super) struct Rule {
     /// Columns, besides those of the key, that keep their values in cut rows.
     pub(super) kept: Vec<String>,
     pub(super) lengths: OriginalLength,
+    /// Names of sources and devices are left out.
+    pub(super) is_nameless: bool,
 }
 
 /// Cuts rows by a rule.
@@ -133,6 +136,8 @@ struct Cutter {
 impl Cutter {
     /// Takes the next rows, and returns the parts that no later one can precede.
     fn push(&mut self, rows: &RecordBatch) -> Result<Option<RecordBatch>> {
+        let nameless = self.rule.is_nameless.then(|| without_names(rows)).transpose()?;
+        let rows = nameless.as_ref().unwrap_or(rows);
         let (starts, ends) = times(rows)?;
         let Some(last) = starts.last().copied() else {
             return Ok(None);

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StructArray, new_null_array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, RecordBatch, StringArray, StructArray, new_null_array,
+};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema};
 use datafusion::common::metadata::FieldMetadata;
@@ -29,6 +31,29 @@ const IDENTIFYING_MEMBERS: [&str; 7] = [
     "sources",
     "tags",
 ];
+
+/// Columns that describe who measured, of which others learn the name.
+const DESCRIBING_COLUMNS: [&str; 2] = ["device_properties", "source_properties"];
+const NAME: &str = "name";
+
+/// The rows without the names of sources and devices, in which people often have their own: for readers who
+/// must not learn whose rows they are.
+pub(super) fn without_names(rows: &RecordBatch) -> Result<RecordBatch> {
+    let schema = rows.schema();
+    let columns = schema.fields().iter().zip(rows.columns()).map(|(field, column)| {
+        let describes = DESCRIBING_COLUMNS.contains(&field.name().as_str());
+        let Some(structure) = column.as_struct_opt().filter(|_| describes) else {
+            return Ok(Arc::clone(column));
+        };
+        let hiding = WithoutMembers {
+            column: Arc::clone(field),
+            hidden: vec![NAME.to_owned()],
+        };
+        hiding.of_structure(structure)
+    });
+    let columns = columns.collect::<Result<_>>()?;
+    Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
+}
 
 /// Whether a stored column has to be read for somebody other than the owner.
 pub(in crate::query) fn is_needed(layout: &Layout, column: &str) -> bool {

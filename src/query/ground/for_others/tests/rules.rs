@@ -468,6 +468,47 @@ async fn rule_9_2d_a_reader_learns_the_names_of_devices_and_nothing_else_of_them
     assert_eq!(of(&shared, "value"), "60.0");
 }
 
+/// People call their devices by their own names.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_must_not_learn_whose_rows_they_are_learns_no_names_of_devices() {
+    let bench = Bench::new().await;
+    let owner = PersonId(Uuid::now_v7());
+    let storage = Arc::clone(&bench.data_type(LEVEL).layout.storage);
+    let described = |column: &str| -> ArrayRef {
+        let ArrowType::Struct(fields) = storage.field_with_name(column).unwrap().data_type() else {
+            panic!("{column} is no structure");
+        };
+        let members = fields.iter().map(|field| match field.name().as_str() {
+            "name" => cast(&words("watch of Ada"), field.data_type()).unwrap(),
+            _ => new_null_array(field.data_type(), 1),
+        });
+        Arc::new(StructArray::new(fields.clone(), members.collect(), None))
+    };
+    let record = telling(vec![
+        ("value", Arc::new(Float64Array::from(vec![60.0]))),
+        ("source_properties", described("source_properties")),
+        ("device_properties", described("device_properties")),
+    ]);
+    bench.store(owner, LEVEL, &[record]).await;
+    let day = range(BEGIN, BEGIN + DAY);
+    let view = View::Shared(owner, Windows::new([day]));
+    let partitions = [bench.partition(LEVEL)];
+    for (permit, is_named) in [
+        (view.permit(LEVEL, day), true),
+        (view.permit(LEVEL, day).anonymous(), false),
+    ] {
+        let prepared = bench.questions.records(&permit, &partitions, &all(&[])).await;
+        let rows = bench.run(prepared.unwrap().plan).await;
+        assert_eq!((rows.num_rows(), holds(&rows, b"Ada")), (1, is_named));
+        for condition in ["source_properties.name~ada", "device_properties.name~ada"] {
+            let spec = all(&[condition]);
+            let prepared = bench.questions.records(&permit, &partitions, &spec).await;
+            let rows = bench.run(prepared.unwrap().plan).await;
+            assert_eq!(rows.num_rows(), usize::from(is_named), "{condition}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rule_9_2d_nobody_else_asks_by_what_is_for_the_owner_alone() {
     let bench = Bench::new().await;
