@@ -148,8 +148,8 @@ impl Backups {
 }
 
 impl UnfinishedBackup {
-    /// Reports a backup that failed or is not whole: what there is of it stays until the next run, so that the
-    /// cause can be found.
+    /// Reports a backup that failed or is not whole: what there is of it stays until the next run, so that
+    /// the cause can be found.
     pub(super) fn given_up(&self, reason: &Failed) -> Failed {
         let what = if self.unfinished.exists() {
             format!("what there is of it is in {}, and ", self.unfinished.display())
