@@ -30,8 +30,8 @@ impl ErasureMark {
         Self(hasher.finalize().into())
     }
 
-    /// What stands for the person's id where others wrote it as a part of something. Each person has another
-    /// one, so that what was different stays so. `turn`: 0, or how many were tried that are taken.
+    /// What stands for the person's id where others wrote it in their texts. Each person has another one, so
+    /// that what was different stays so. `turn`: 0, or how many were tried that are taken.
     #[must_use]
     pub fn stand_in(&self, turn: u32) -> Uuid {
         let digest: [u8; BYTES] = if turn == 0 {

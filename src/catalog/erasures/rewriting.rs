@@ -44,6 +44,8 @@ const DESCRIBING: [&str; 7] = [
 ];
 /// The member of a definition that has a label for each value.
 const LABELS: &str = "value_map";
+/// The members of bodies that list people by their ids: the receivers of a share, and who is invited.
+const LISTS_OF_PEOPLE: [&str; 2] = ["allowed_svc_userids", "invited"];
 /// The members of a schema that hold what records may hold.
 const OF_VALUES: [&str; 4] = ["const", "default", "enum", "examples"];
 /// The column with the version of a row.
@@ -103,34 +105,25 @@ fn without(text: &str, form: Form, stand_in: &StandIn) -> String {
     }
 }
 
-/// JSON text without the person: it is dropped from lists, becomes the nil id elsewhere, and another id where
-/// it is a part of something, such as a folder.
+/// JSON text without the person: lists of people are shorter by one, and everywhere else there is the other
+/// id, alone as well as within a text. What is called like the person keeps one name wherever it stands: in
+/// the key of a file, in its body, and in what is shared of it.
 fn json_without(body: &str, stand_in: &StandIn) -> String {
-    let stripped = serde_json::from_str::<Json>(body).map_or_else(
+    let among_others = serde_json::from_str::<Json>(body).map_or_else(
         |_| body.to_owned(),
         |mut value| {
-            strip(&mut value, stand_in);
+            leave_lists_of_people(&mut value, stand_in);
             value.to_string()
         },
     );
-    stand_in.put_into(&stripped)
+    stand_in.put_into(&among_others)
 }
 
-fn strip(value: &mut Json, stand_in: &StandIn) {
-    match value {
-        Json::String(text) if stand_in.replaces_all_of(text) => *text = Uuid::nil().to_string(),
-        Json::Array(items) => {
-            items.retain(|item| item.as_str().is_none_or(|text| !stand_in.replaces_all_of(text)));
-            for item in items {
-                strip(item, stand_in);
-            }
+fn leave_lists_of_people(body: &mut Json, stand_in: &StandIn) {
+    for list in LISTS_OF_PEOPLE {
+        if let Some(Json::Array(people)) = body.get_mut(list) {
+            people.retain(|person| person.as_str().is_none_or(|id| !stand_in.replaces_all_of(id)));
         }
-        Json::Object(members) => {
-            for member in members.values_mut() {
-                strip(member, stand_in);
-            }
-        }
-        _ => {}
     }
 }
 
@@ -227,13 +220,15 @@ mod tests {
         let body = format!(
             r#"{{"invited":["{gone}","{stays}","{capitals}"],"owner":"{simple}","title":"{stays}"}}"#
         );
-        let nobody = Uuid::nil();
+        let other = ErasureMark::of(gone).stand_in(0);
         assert_eq!(
             json_without(&body, &stand_in),
-            format!(r#"{{"invited":["{stays}"],"owner":"{nobody}","title":"{stays}"}}"#)
+            format!(
+                r#"{{"invited":["{stays}"],"owner":"{}","title":"{stays}"}}"#,
+                other.simple()
+            )
         );
         let no_json = format!("{gone}: no JSON at all");
-        let other = ErasureMark::of(gone).stand_in(0);
         assert_eq!(
             json_without(&no_json, &stand_in),
             format!("{other}: no JSON at all")
@@ -241,17 +236,21 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_texts_become_the_same_stand_in_in_names_and_bodies() {
+    fn the_id_becomes_the_same_stand_in_in_names_and_bodies_alone_or_within_a_text() {
         let gone = PersonId(Uuid::from_u128(0xa1));
         for turn in [0, 1] {
             let other = ErasureMark::of(gone).stand_in(turn);
-            let body = |id: &str| text(&format!(r#"{{"path":"/{id}/x","types":["file:/{id}/"]}}"#));
+            let body = |id: &str| {
+                text(&format!(
+                    r#"{{"name":"{id}","path":"/{id}","tags":["{id}","x"],"types":["file:/{id}/"]}}"#
+                ))
+            };
             let row = |id: &str, version| {
                 vec![
                     text("file"),
                     super::id(Uuid::nil()),
                     super::id(Uuid::max()),
-                    text(&format!("/{id}/x")),
+                    text(&format!("/{id}/{id}")),
                     body(id),
                     Value::Int(version),
                     Value::Int(5),
