@@ -26,7 +26,7 @@ use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 use crate::model::meters::CacheMeters;
-use crate::model::registry::ValueLimits;
+use crate::model::registry::{MetricKind, ValueLimits};
 
 use super::condition::Condition;
 use super::documents::{DocumentError, Documents, read as stored, written};
@@ -145,6 +145,20 @@ impl Annotations {
             .filter(|annotation| annotation.root.annotation_type().base() == base)
             .filter_map(|annotation| Some((annotation.id, annotation.root.value_limits()?)))
             .collect())
+    }
+
+    /// Whether the records of type `base` that belong to the annotation `id` are amounts or levels, if it is
+    /// one of the person's and says so. Those of a deleted annotation are what they were.
+    pub async fn metric_kind(
+        &self,
+        person: PersonId,
+        base: &str,
+        id: Uuid,
+    ) -> Result<Option<MetricKind>, DocumentError> {
+        let annotations = self.present(person).await?;
+        let annotation = annotations.find(id).map(|annotation| &annotation.root);
+        let annotation = annotation.filter(|root| root.annotation_type().base() == base);
+        Ok(annotation.and_then(AnnotationRoot::metric_kind))
     }
 
     /// A person's annotation, deleted or not.

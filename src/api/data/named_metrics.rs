@@ -10,18 +10,26 @@ use crate::api::problem::ApiError;
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, MOST_FAULTS, first_of};
 use crate::model::ids::PersonId;
-use crate::model::registry::{Base, DataType, MergePolicy, MetricTraits};
+use crate::model::registry::{Base, MergePolicy, MetricTraits};
 use crate::people::types::{ResolvedType, TypesError};
 use crate::query::series::Calculation;
 use crate::query::sleep::StageTable;
 
-/// The metrics of a request with the names of their columns: each metric once, no two columns of one name.
+/// A metric of a request.
+pub(super) struct NamedMetric {
+    pub resolved: ResolvedType,
+    pub traits: MetricTraits,
+    /// The name of its column.
+    pub column: String,
+}
+
+/// The metrics of a request: each metric once, no two columns of one name.
 pub(super) async fn named_metrics(
     app: &App,
     owner: PersonId,
     names: &[String],
-) -> Result<Vec<(ResolvedType, String)>, ApiError> {
-    let mut metrics: Vec<(ResolvedType, String)> = Vec::with_capacity(names.len());
+) -> Result<Vec<NamedMetric>, ApiError> {
+    let mut metrics: Vec<NamedMetric> = Vec::with_capacity(names.len());
     let mut faults = Vec::new();
     let mut seen = HashSet::new();
     for name in names {
@@ -36,7 +44,7 @@ pub(super) async fn named_metrics(
             }
             Err(error) => return Err(error.into()),
         };
-        let traits = match series_traits(&resolved.data_type) {
+        let traits = match series_traits(app, owner, &resolved).await? {
             Ok(traits) => traits,
             Err(message) => {
                 faults.push(wrong_metric(name, message));
@@ -47,13 +55,17 @@ pub(super) async fn named_metrics(
             faults.push(wrong_metric(name, format!("{} is named twice", beginning(name))));
             continue;
         }
-        let taken = metrics.iter().any(|(_, column)| *column == traits.value_column);
+        let taken = metrics.iter().any(|metric| metric.column == traits.value_column);
         let column = if taken {
             name.clone()
         } else {
             traits.value_column.clone()
         };
-        metrics.push((resolved, column));
+        metrics.push(NamedMetric {
+            resolved,
+            traits,
+            column,
+        });
     }
     if faults.is_empty() {
         Ok(metrics)
@@ -66,18 +78,39 @@ fn wrong_metric(name: &str, message: String) -> Fault {
     Fault::new(["query", "metrics"], "value_error", message).with_value(name)
 }
 
-/// The metric traits of a type, or why it has no series.
-pub(super) fn series_traits(data_type: &DataType) -> Result<&MetricTraits, String> {
-    let id = &data_type.id;
-    match &data_type.metric {
-        Some(_) if Base::named(id.as_str()).is_some() => Err(format!(
-            "{id} is the base of metrics; name one of them, {id}/<uuid>"
-        )),
-        Some(traits) => Ok(traits),
-        None => Err(format!(
-            "{id} is not a time series; /data/v0/metrics_catalog lists those there are"
-        )),
-    }
+/// The metric traits of a type of `owner`, or why it has no series. Records of annotations are stored as
+/// those of a base, but each annotation says for itself whether they add up.
+pub(super) async fn series_traits(
+    app: &App,
+    owner: PersonId,
+    resolved: &ResolvedType,
+) -> Result<Result<MetricTraits, String>, ApiError> {
+    let id = &resolved.data_type.id;
+    let traits = match &resolved.data_type.metric {
+        Some(_) if Base::named(id.as_str()).is_some() => {
+            return Ok(Err(format!(
+                "{id} is the base of metrics; name one of them, {id}/<uuid>"
+            )));
+        }
+        Some(traits) => traits.clone(),
+        None => {
+            return Ok(Err(format!(
+                "{id} is not a time series; /data/v0/metrics_catalog lists those there are"
+            )));
+        }
+    };
+    let kind = match resolved.annotation {
+        Some(annotation) => {
+            app.annotations
+                .metric_kind(owner, id.as_str(), annotation)
+                .await?
+        }
+        None => None,
+    };
+    Ok(Ok(MetricTraits {
+        kind: kind.or(traits.kind),
+        ..traits
+    }))
 }
 
 /// The meanings of the stages of sleep, if the metric is one of them.

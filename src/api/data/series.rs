@@ -25,7 +25,6 @@ use crate::model::registry::{MetricKind, MetricTraits, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
-use crate::people::types::ResolvedType;
 use crate::query::filter::Condition;
 use crate::query::paging::{RowKey, RowPosition};
 use crate::query::partial::WholeBins;
@@ -34,7 +33,7 @@ use crate::query::sleep::StageTable;
 use crate::query::units::{DisplayUnit, UnitRole};
 use crate::query::{Prepared, TypedPartition};
 
-use super::named_metrics::{each_once, named_metrics, series_traits, stages};
+use super::named_metrics::{NamedMetric, each_once, named_metrics, series_traits, stages};
 use super::names::{all_meant, meant};
 use super::partitions::metric_partition;
 use super::read_request::ReadRequest;
@@ -166,14 +165,15 @@ pub async fn metric_time_series(
         .windows(reader, owner, &TypeId::new(&metric), grid_query.range)
         .await?;
     let resolved = app.types.find(owner, &metric).await?;
-    let traits =
-        series_traits(&resolved.data_type).map_err(|message| invalid(["query", "metric"], message))?;
-    refuse_calculations(&query, traits)?;
+    let traits = series_traits(&app, owner, &resolved)
+        .await?
+        .map_err(|message| invalid(["query", "metric"], message))?;
+    refuse_calculations(&query, &traits)?;
     let mut spec = SeriesSpec {
         column: traits.value_column.clone(),
         grid: grid_query.grid(),
         zone: grid_query.zone,
-        measure: Measure::of(traits),
+        measure: Measure::of(&traits),
         calculations: query.calculations,
         gaps: query.gaps,
         chosen_sources: Vec::new(),
@@ -191,7 +191,10 @@ pub async fn metric_time_series(
             .await?
             .chosen_sources(&resolved.data_type.id);
     }
-    let etag_parts = format!("{owner} {metric} {:?} {unit:?}", spec.chosen_sources);
+    let etag_parts = format!(
+        "{owner} {metric} {:?} {:?} {unit:?}",
+        spec.measure, spec.chosen_sources
+    );
     let unit = unit.map(|unit| (unit, measured(&spec), UNIT.to_owned()));
     let (partition, conditions) = metric_partition(&app, reader, owner, &resolved).await?;
     let question = AskedSeries {
@@ -199,7 +202,7 @@ pub async fn metric_time_series(
         partition: &partition,
         conditions: &conditions,
         spec,
-        stages: stages(&app, traits),
+        stages: stages(&app, &traits),
     };
     let whole = grid_query.whole(&question.spec.grid, permit.windows());
     let prepared = app.questions.series_from(question, page.start()).await?;
@@ -242,13 +245,16 @@ pub async fn time_series_grouped(
     };
     let mut series = Vec::with_capacity(metrics.len());
     let mut units = Vec::with_capacity(metrics.len());
-    for (resolved, column) in &metrics {
-        let (one, unit) = side_by_side.series_of(resolved, column).await?;
+    for metric in &metrics {
+        let (one, unit) = side_by_side.series_of(metric).await?;
         series.push(one);
         units.extend(unit);
     }
-    let orders: Vec<&Vec<Uuid>> = series.iter().map(|one| &one.spec.chosen_sources).collect();
-    let etag_parts = format!("{owner} {names:?} {orders:?} {units:?}");
+    let computed = series
+        .iter()
+        .map(|one| (one.spec.measure, &one.spec.chosen_sources));
+    let computed: Vec<(Measure, &Vec<Uuid>)> = computed.collect();
+    let etag_parts = format!("{owner} {names:?} {computed:?} {units:?}");
     let questions = permits.iter().zip(&series);
     let questions = questions.map(|(permit, one)| one.within(permit)).collect();
     // A window is whole where all of its metrics are.
@@ -339,15 +345,17 @@ type UnitOfColumns = (DisplayUnit, Vec<(String, UnitRole)>, String);
 impl SideBySide<'_> {
     async fn series_of(
         &self,
-        resolved: &ResolvedType,
-        column: &str,
+        metric: &NamedMetric,
     ) -> Result<(OneOfSeveral, Option<UnitOfColumns>), ApiError> {
         let (app, grid_query) = (self.app, &self.query.grid_query);
+        let NamedMetric {
+            resolved,
+            traits,
+            column,
+        } = metric;
         let (partition, conditions) = metric_partition(app, self.reader, self.owner, resolved).await?;
-        let traits =
-            series_traits(&resolved.data_type).map_err(|message| invalid(["query", "metrics"], message))?;
         let spec = SeriesSpec {
-            column: column.to_owned(),
+            column: column.clone(),
             grid: self.grid.clone(),
             zone: grid_query.zone,
             measure: Measure::of(traits),

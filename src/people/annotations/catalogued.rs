@@ -41,29 +41,38 @@ impl AnnotationRoot {
         }
     }
 
+    /// Whether its records are amounts or levels, if it says so.
+    #[must_use]
+    pub fn metric_kind(&self) -> Option<MetricKind> {
+        match self {
+            Self::Duration(_) | Self::Moment(_) | Self::People(_) => None,
+            Self::Boolean(annotation) => Some(annotation.measurement_spec.kind()),
+            Self::Numeric(annotation) => annotation
+                .measurement_spec
+                .as_ref()
+                .map(QuantityMeasurement::kind),
+            Self::Scale(annotation) => annotation.measurement_spec.as_ref().map(ScaleMeasurement::kind),
+        }
+    }
+
     fn traits(&self) -> AnnotationTraits {
         let traits = AnnotationTraits {
             name: self.name().to_owned(),
             description: self.description().to_owned(),
+            kind: self.metric_kind(),
             ..AnnotationTraits::default()
         };
         match self {
-            Self::Duration(_) | Self::Moment(_) | Self::People(_) => traits,
-            Self::Boolean(annotation) => AnnotationTraits {
-                kind: Some(annotation.measurement_spec.kind()),
-                ..traits
-            },
+            Self::Boolean(_) | Self::Duration(_) | Self::Moment(_) | Self::People(_) => traits,
             Self::Numeric(annotation) => {
                 let measured = annotation.measurement_spec.as_ref();
                 AnnotationTraits {
-                    kind: measured.map(QuantityMeasurement::kind),
                     unit: measured.and_then(QuantityMeasurement::unit),
                     limits: self.value_limits(),
                     ..traits
                 }
             }
             Self::Scale(annotation) => AnnotationTraits {
-                kind: annotation.measurement_spec.as_ref().map(ScaleMeasurement::kind),
                 scale: annotation.measurement_spec.as_ref().map(steps),
                 limits: self.value_limits(),
                 value_map: labels(annotation),

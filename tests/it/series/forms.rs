@@ -367,6 +367,44 @@ async fn annotations_that_are_numbers_have_series_each_definition_its_own() {
 }
 
 #[tokio::test]
+async fn rule_1_3_what_is_noted_of_a_cumulative_annotation_adds_up_like_any_amount() {
+    let person = person();
+    let made = async |kind: &str| {
+        let body = json!({
+            "annotation_type": "numeric", "name": kind, "description": "", "tags": [],
+            "measurement_spec": {"measurement_type": "count", "metric_kind": kind, "count": {"value": null}},
+        });
+        let annotation = person.post("/user/v1alpha1/annotation", &body).await;
+        let annotation = annotation.must_be(201).json();
+        format!("NumericAnnotation/{}", annotation["id"].as_str().unwrap())
+    };
+    let (amounts, levels) = (made("cumulative").await, made("discrete").await);
+    for data_type in [&amounts, &levels] {
+        for (time, value) in [("10:00", 1), ("10:00:30", 3), ("10:02", 5)] {
+            let record = json!({"recorded_at": at(time), "value": value});
+            person.record(data_type, &record).await.upload();
+        }
+    }
+    let call = |metric: &str| series(&person, metric, &at("10:00"), &at("10:03"));
+    let (added, averaged) = ([Some(4.0), None, Some(5.0)], [Some(2.0), None, Some(5.0)]);
+    let found = rows(call(&amounts).with("calculations", "count")).await;
+    assert_eq!(column(&found, "value"), added);
+    assert_eq!(column(&found, "count_value")[0], Some(2.0));
+    let found = rows(call(&levels).with("calculations", "max")).await;
+    assert_eq!(column(&found, "value"), averaged);
+    let refused = call(&amounts)
+        .with("calculations", "max")
+        .with("output", "jstable");
+    assert_eq!(refused.await.faults(), ["query.calculations"]);
+    let both = grouped(&person, &at("10:00"), &at("10:03"))
+        .with("metrics", &amounts)
+        .with("metrics", &levels);
+    let found = rows(both).await;
+    assert_eq!(column(&found, "value"), added);
+    assert_eq!(column(&found, &levels), averaged);
+}
+
+#[tokio::test]
 async fn rule_1_5e_the_series_of_sleep_is_that_of_the_resolved_stages() {
     let person = person();
     let stages = [

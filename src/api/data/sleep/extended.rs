@@ -5,7 +5,7 @@ use axum::response::Response;
 
 use crate::api::app::{App, Shared};
 use crate::api::data::asking::Asking;
-use crate::api::data::named_metrics::{each_once, named_metrics, stages};
+use crate::api::data::named_metrics::{NamedMetric, each_once, named_metrics, stages};
 use crate::api::data::names::all_meant;
 use crate::api::data::partitions::metric_partition;
 use crate::api::data::units::{RequestedUnits, UnitHindrance, held_by};
@@ -147,8 +147,11 @@ pub async fn sleep_cycles_extended(
     }
     let units: Vec<_> = metrics.iter().map(|metric| &metric.unit).collect();
     let seen: Vec<_> = permits.iter().map(Readable::windows).collect();
-    let orders: Vec<_> = metrics.iter().map(|metric| &metric.spec.chosen_sources).collect();
-    let etag_parts = format!("{} {seen:?} {orders:?} {units:?}", permitted.etag_parts);
+    let computed = metrics
+        .iter()
+        .map(|metric| (metric.spec.measure, &metric.spec.chosen_sources));
+    let computed: Vec<_> = computed.collect();
+    let etag_parts = format!("{} {seen:?} {computed:?} {units:?}", permitted.etag_parts);
     asking
         .answer(&app, slot, prepared, &query.cycles.form, &etag_parts)
         .await
@@ -209,10 +212,13 @@ async fn attached(
     let named = named_metrics(app, owner, names).await?;
     let preferences = Preferences::of(&app.catalog, owner).await?;
     let mut metrics = Vec::with_capacity(named.len());
-    for (resolved, column) in named {
-        let traits = resolved.data_type.metric.as_ref();
-        let traits = traits.ok_or_else(|| ApiError::internal("a series of what is not a metric"))?;
-        refuse_calculations(&query.calculations, traits, resolved.data_type.id.as_str())?;
+    for NamedMetric {
+        resolved,
+        traits,
+        column,
+    } in named
+    {
+        refuse_calculations(&query.calculations, &traits, resolved.id().as_str())?;
         let (partition, conditions) = metric_partition(app, reader, owner, &resolved).await?;
         let unit = query
             .units
@@ -228,7 +234,7 @@ async fn attached(
                 column,
                 grid: Grid::uniform(range, BIN),
                 zone: Zone::UTC,
-                measure: Measure::of(traits),
+                measure: Measure::of(&traits),
                 calculations: query.calculations.clone(),
                 gaps: Gaps {
                     drop: true,
@@ -236,7 +242,7 @@ async fn attached(
                 },
                 chosen_sources: preferences.chosen_sources(&resolved.data_type.id),
             },
-            traits: traits.clone(),
+            traits,
             unit,
         });
     }

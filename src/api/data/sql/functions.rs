@@ -76,7 +76,10 @@ impl Readings {
     async fn series(&self, metric: &str, rate: SampleRate, span: Span, zone: Zone) -> Result<Prepared> {
         let (app, reader, owner) = (&self.app, &self.reader, self.reader.person());
         let resolved = self.resolved(metric).await?;
-        let traits = series_traits(&resolved.data_type).map_err(|message| wrong("series", &message))?;
+        let traits = series_traits(app, owner, &resolved)
+            .await
+            .map_err(Unanswered::wrapped)?
+            .map_err(|message| wrong("series", &message))?;
         let (partitions, conditions) = partitions_of(app, reader, owner, &resolved, Vec::new())
             .await
             .map_err(Unanswered::wrapped)?;
@@ -94,7 +97,7 @@ impl Readings {
             column: traits.value_column.clone(),
             grid,
             zone,
-            measure: Measure::of(traits),
+            measure: Measure::of(&traits),
             calculations: Vec::new(),
             gaps: Gaps::default(),
             chosen_sources: Vec::new(),
@@ -111,7 +114,7 @@ impl Readings {
             partition,
             conditions: &conditions,
             spec,
-            stages: stages(app, traits),
+            stages: stages(app, &traits),
         };
         app.questions.series(asked).await.map_err(outside)
     }
