@@ -1,20 +1,20 @@
 //! What a person prefers: their zone, what they pinned, and which of their sources they trust most.
 //!
 //! Stored as one JSON object in the catalogue. A change names what it changes; the rest stays. Stored
-//! preferences were checked, so readers need not check again. Knows the catalogue and the types; knows
-//! nothing of HTTP.
+//! preferences were checked, so readers need not check again. Knows the catalogue and the types, own and
+//! shared; knows nothing of HTTP.
 
+mod errors;
 mod fields;
 mod known_sources;
+mod named_types;
 mod names;
 mod order;
-
-use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::catalog::{Catalog, CatalogError};
+use crate::catalog::Catalog;
 use crate::model::faults::{Fault, LocPart, MOST_FAULTS, first_of};
 use crate::model::ids::PersonId;
 use crate::model::registry::{RecordClass, TypeId};
@@ -22,40 +22,19 @@ use crate::model::stored_json;
 use crate::model::units::UnitSystem;
 use crate::model::zone::Zone;
 
-use super::attempts::{ATTEMPTS_AMONG_FEW, MayBeOvertaken, repeat_while_overtaken};
-use super::condition::{Condition, Outdated};
-use super::types::{Types, TypesError};
+use super::attempts::{ATTEMPTS_AMONG_FEW, repeat_while_overtaken};
+use super::condition::Condition;
 
+pub use errors::PreferencesError;
 pub use known_sources::{KnownSources, SourcesByRecency};
+pub use named_types::KnownTypes;
 pub use order::{SourceOrder, SourcePlace};
 
+use named_types::NamedTypes;
 use names::{INSIGHT_TARGETS, SOURCE_ORDER, TIME_ZONE, UNITS};
 
 /// The most bytes of a person's preferences.
 const MOST_BYTES: usize = 256 * 1024;
-
-/// Why preferences cannot be read or changed.
-#[derive(Debug, thiserror::Error)]
-pub enum PreferencesError {
-    #[error("the preferences are not valid")]
-    Invalid(Vec<Fault>),
-    #[error("the preferences were changed by another request; read them again and retry")]
-    Overtaken,
-    #[error(transparent)]
-    Outdated(#[from] Outdated),
-    #[error("the stored preferences of {person} cannot be read: {reason}")]
-    Damaged { person: PersonId, reason: String },
-    #[error(transparent)]
-    Types(#[from] TypesError),
-    #[error(transparent)]
-    Catalog(#[from] CatalogError),
-}
-
-impl MayBeOvertaken for PreferencesError {
-    fn is_overtaken(&self) -> bool {
-        matches!(self, Self::Overtaken)
-    }
-}
 
 /// The preferences of one person, as they were when they were read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -72,12 +51,12 @@ impl Preferences {
     /// Returns the resulting preferences.
     pub async fn change(
         catalog: &Catalog,
-        types: &Types,
+        known: KnownTypes<'_>,
         person: PersonId,
         body: &Value,
         condition: &Condition,
     ) -> Result<Self, PreferencesError> {
-        let changes = checked(types, person, body).await?;
+        let changes = checked(known, person, body).await?;
         catalog.ensure_person(person, None).await?;
         repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
             let before = catalog.person(person).await?.and_then(|known| known.preferences);
@@ -175,7 +154,7 @@ fn too_long(length: usize) -> Fault {
 
 /// The members of `body` if all of them are valid, with types replaced by their ids.
 async fn checked(
-    types: &Types,
+    known: KnownTypes<'_>,
     person: PersonId,
     body: &Value,
 ) -> Result<Map<String, Value>, PreferencesError> {
@@ -193,7 +172,7 @@ async fn checked(
     let mut changes = members.clone();
     fields::write_whole(&mut changes);
     if faults.is_empty() {
-        let mut named = NamedTypes::of(types, person);
+        let mut named = NamedTypes::of(known, person);
         for (loc, name) in fields::selected_types(members) {
             if faults.len() >= MOST_FAULTS {
                 break;
@@ -229,94 +208,5 @@ async fn checked(
         Ok(changes)
     } else {
         Err(PreferencesError::Invalid(first_of(faults, "body")))
-    }
-}
-
-/// The types that preferences name. Each is looked up once, however often and in whatever case it is named:
-/// of the same few, preferences have room for thousands of names.
-struct NamedTypes<'t> {
-    types: &'t Types,
-    person: PersonId,
-    found: HashMap<TypeId, (TypeId, RecordClass)>,
-}
-
-impl<'t> NamedTypes<'t> {
-    fn of(types: &'t Types, person: PersonId) -> Self {
-        Self {
-            types,
-            person,
-            found: HashMap::new(),
-        }
-    }
-
-    /// The type called `name`, or the fault at `loc` if there is none.
-    async fn find(
-        &mut self,
-        name: &str,
-        loc: Vec<LocPart>,
-    ) -> Result<Result<(TypeId, RecordClass), Fault>, PreferencesError> {
-        let spelt = TypeId::parse(name);
-        if let Some(known) = spelt.as_ref().and_then(|id| self.found.get(id)) {
-            return Ok(Ok(known.clone()));
-        }
-        match self.types.find(self.person, name).await {
-            Ok(resolved) => {
-                let found = (resolved.data_type.id.clone(), resolved.data_type.class);
-                self.found.extend(spelt.map(|id| (id, found.clone())));
-                Ok(Ok(found))
-            }
-            Err(error @ TypesError::Unknown { .. }) => {
-                let message = format!("{error}; /data/v1/catalog lists those that there are");
-                Ok(Err(Fault::new(loc, "value_error", message)))
-            }
-            Err(other) => Err(other.into()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use serde_json::json;
-
-    use super::*;
-    use crate::catalog::test_databases::address_in;
-    use crate::model::clock::SystemClock;
-    use crate::model::ids::SystemIds;
-    use crate::model::registry::{Base, Registry};
-
-    #[tokio::test]
-    async fn a_type_that_is_named_again_is_not_looked_up_again() {
-        let directory = tempfile::tempdir().unwrap();
-        let address = address_in(directory.path());
-        let clock = Arc::new(SystemClock);
-        let catalog = Catalog::open(&address, clock.clone()).await.unwrap();
-        let registry = Arc::new(Registry::builtin().unwrap());
-        let types = Types::new(
-            registry,
-            catalog.clone(),
-            clock,
-            Arc::new(SystemIds::default()),
-            10,
-        );
-        let person = PersonId(Uuid::from_u128(1));
-        catalog.ensure_person(person, None).await.unwrap();
-        let body = json!({"name": "Cups", "record_spec": {"unit": "1"}});
-        let own = types.create(person, Base::Metric, &body).await.unwrap();
-        let id = own.data_type.id.clone();
-
-        let mut named = NamedTypes::of(&types, person);
-        let found = named.find(id.as_str(), Vec::new()).await.unwrap();
-        assert_eq!(found, Ok((id.clone(), RecordClass::Metric)));
-        // From a catalogue that is closed nothing can be read.
-        catalog.close().await;
-        let other_case = id.as_str().replace(id.base(), "").to_uppercase();
-        for again in [id.to_string(), format!("{}{other_case}", id.base())] {
-            let found = named.find(&again, Vec::new()).await.unwrap();
-            assert_eq!(found, Ok((id.clone(), RecordClass::Metric)), "{again}");
-        }
-        let unread = NamedTypes::of(&types, person).find(id.as_str(), Vec::new()).await;
-        assert!(unread.is_err());
     }
 }

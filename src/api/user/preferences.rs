@@ -13,7 +13,7 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::people::condition::Condition;
-use crate::people::preferences::{Preferences, PreferencesError};
+use crate::people::preferences::{KnownTypes, Preferences, PreferencesError};
 
 /// The caller's preferences. One that was never set, or was cleared, is left out.
 #[utoipa::path(get, path = "/user/v1alpha1/preferences", tag = "people", params(Checked<NoParams>),
@@ -40,7 +40,12 @@ pub async fn change_preferences(
     condition: Condition,
     Document(body): Document,
 ) -> Result<Response, ApiError> {
-    let changed = Preferences::change(&app.catalog, &app.types, reader.person(), &body, &condition);
+    let known = KnownTypes {
+        types: &app.types,
+        annotations: &app.annotations,
+        sharing: &app.sharing,
+    };
+    let changed = Preferences::change(&app.catalog, known, reader.person(), &body, &condition);
     listing(&HeaderMap::new(), changed.await?.members())
 }
 
@@ -52,6 +57,8 @@ impl From<PreferencesError> for ApiError {
             PreferencesError::Outdated(outdated) => outdated.into(),
             PreferencesError::Damaged { .. } => Self::damaged(error),
             PreferencesError::Types(error) => error.into(),
+            PreferencesError::Annotations(error) => error.into(),
+            PreferencesError::Sharing(error) => error.into(),
             PreferencesError::Catalog(error) => error.into(),
         }
     }
