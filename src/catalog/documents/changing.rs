@@ -125,12 +125,13 @@ async fn insert(
     links: Vec<Link>,
     limit: u64,
 ) -> Result<Changed, CatalogError> {
+    // First: whoever makes sure that something is there has it, however full it is.
+    if let Some(taken) = name_taken(session, &document).await? {
+        return Ok(taken);
+    }
     if folder.documents.unsigned_abs() >= limit {
         let kind = document.kind;
         return Ok(Changed::LimitReached { kind, limit });
-    }
-    if let Some(taken) = name_taken(session, &document).await? {
-        return Ok(taken);
     }
     let (owner, person) = (document.id, document.person);
     let written = session

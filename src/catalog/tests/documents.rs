@@ -310,6 +310,13 @@ async fn nobody_has_more_than_the_limit() {
             limit: 3,
         };
         assert_eq!(outcome, limit);
+        let change = insert(&tag(owner, "b", ""), vec![]);
+        let outcome = bench.catalog.change_documents(vec![change]).await.unwrap();
+        let taken = Changed::NameTaken {
+            kind: DocumentKind::Tag,
+            name: "b".to_owned(),
+        };
+        assert_eq!(outcome, taken, "a name that exists is told however full it is");
     }
 }
 
