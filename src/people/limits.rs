@@ -58,22 +58,56 @@ impl PersonLimits {
 /// A person has reached the limit of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a person may keep {limit} documents of the kind `{}`{}; this is the operator's setting \
-     ALMANAC_LIMIT_{}S",
-    kind.as_str(),
-    deleted_ones(*kind),
-    kind.as_str().to_ascii_uppercase()
+    "a person may have {}{}; this is the operator's setting {}",
+    counted(*limit, named(*kind)),
+    what_counts(*kind),
+    setting(*kind)
 )]
 pub struct LimitReached {
     pub kind: DocumentKind,
     pub limit: u64,
 }
 
-/// What a limit says of deleted documents, if these are kept and count.
-const fn deleted_ones(kind: DocumentKind) -> &'static str {
+/// So many of something: `1 tag`, `2 tags`.
+#[must_use]
+pub fn counted(number: u64, one: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        number => format!("{number} {one}s"),
+    }
+}
+
+/// What people call one document of a kind.
+const fn named(kind: DocumentKind) -> &'static str {
+    match kind {
+        DocumentKind::Session => "open session",
+        DocumentKind::Share => "data share",
+        kind => kind.as_str(),
+    }
+}
+
+/// Which documents of a kind count, where that is not said by their name.
+const fn what_counts(kind: DocumentKind) -> &'static str {
     match kind {
         DocumentKind::Annotation | DocumentKind::Reflection => ", deleted ones that are kept included",
+        DocumentKind::File => ", each version counted",
+        DocumentKind::Membership => " in groups",
         _ => "",
+    }
+}
+
+/// The setting by which the operator limits documents of a kind.
+const fn setting(kind: DocumentKind) -> &'static str {
+    match kind {
+        DocumentKind::Annotation => "ALMANAC_LIMIT_ANNOTATIONS",
+        DocumentKind::Tag => "ALMANAC_LIMIT_TAGS",
+        DocumentKind::Reflection => "ALMANAC_LIMIT_REFLECTIONS",
+        DocumentKind::Session => "ALMANAC_LIMIT_SESSIONS",
+        DocumentKind::File | DocumentKind::FileContent | DocumentKind::FileUsage => "ALMANAC_LIMIT_FILES",
+        DocumentKind::Share => "ALMANAC_LIMIT_SHARES",
+        DocumentKind::Group | DocumentKind::Membership => "ALMANAC_LIMIT_GROUPS",
+        DocumentKind::Export => "ALMANAC_LIMIT_EXPORTS",
+        DocumentKind::Frame => "ALMANAC_LIMIT_FRAMES",
     }
 }
 
@@ -82,17 +116,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_speaks_of_deleted_ones_where_these_count() {
-        let text = |kind| LimitReached { kind, limit: 3 }.to_string();
-        assert_eq!(
-            text(DocumentKind::Annotation),
-            "a person may keep 3 documents of the kind `annotation`, deleted ones that are kept included; \
-             this is the operator's setting ALMANAC_LIMIT_ANNOTATIONS"
-        );
-        assert_eq!(
-            text(DocumentKind::Tag),
-            "a person may keep 3 documents of the kind `tag`; this is the operator's setting \
-             ALMANAC_LIMIT_TAGS"
-        );
+    fn a_limit_says_how_many_of_what_in_words() {
+        let text = |kind, limit| LimitReached { kind, limit }.to_string();
+        for (kind, limit, told) in [
+            (
+                DocumentKind::Annotation,
+                3,
+                "a person may have 3 annotations, deleted ones that are kept included; this is the \
+                 operator's setting ALMANAC_LIMIT_ANNOTATIONS",
+            ),
+            (
+                DocumentKind::Export,
+                1,
+                "a person may have 1 export; this is the operator's setting ALMANAC_LIMIT_EXPORTS",
+            ),
+            (
+                DocumentKind::Share,
+                0,
+                "a person may have 0 data shares; this is the operator's setting ALMANAC_LIMIT_SHARES",
+            ),
+            (
+                DocumentKind::Membership,
+                2,
+                "a person may have 2 memberships in groups; this is the operator's setting \
+                 ALMANAC_LIMIT_GROUPS",
+            ),
+        ] {
+            assert_eq!(text(kind, limit), told);
+        }
     }
 }

@@ -4,7 +4,6 @@
 //!
 //! Knows people and counts; knows nothing of HTTP.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -12,6 +11,8 @@ use std::time::Duration;
 use crate::catalog::CatalogError;
 use crate::model::cache::ShortLived;
 use crate::model::ids::PersonId;
+
+use super::limits::counted;
 
 /// How long a count is remembered.
 pub(super) const MOMENT: Duration = Duration::from_secs(10);
@@ -25,16 +26,15 @@ pub enum Limited {
     Sources,
 }
 
-impl fmt::Display for Limited {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Keys => "idempotency keys in a week",
-            Self::Sources => "sources of records",
-        })
-    }
-}
-
 impl Limited {
+    /// So many of what is limited.
+    fn told(self, most: u64) -> String {
+        match self {
+            Self::Keys => format!("{} in a week", counted(most, "idempotency key")),
+            Self::Sources => format!("{} of records", counted(most, "source")),
+        }
+    }
+
     const fn setting(self) -> &'static str {
         match self {
             Self::Keys => "ALMANAC_LIMIT_KEYS",
@@ -47,8 +47,9 @@ impl Limited {
 #[derive(Debug, thiserror::Error)]
 pub enum QuotaError {
     #[error(
-        "a person may have {most} {what}, and this request needs more; this is the operator's setting {}",
-        .what.setting()
+        "a person may have {}, and this request needs more; this is the operator's setting {}",
+        what.told(*most),
+        what.setting()
     )]
     Reached { what: Limited, most: u64 },
     #[error(transparent)]

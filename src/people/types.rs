@@ -28,6 +28,7 @@ use crate::model::stored_json;
 
 use super::attempts::MayBeOvertaken;
 use super::condition::Outdated;
+use super::limits::counted;
 
 pub use own::{OwnType, OwnTypes};
 
@@ -60,8 +61,9 @@ pub enum TypesError {
     #[error(transparent)]
     Outdated(#[from] Outdated),
     #[error(
-        "a person may have {0} data types of their own, archived ones included; this is the operator's \
-         setting ALMANAC_LIMIT_DEFINITIONS"
+        "a person may have {} of their own, archived ones included; this is the operator's setting \
+         ALMANAC_LIMIT_DEFINITIONS",
+        counted(*.0, "data type")
     )]
     LimitReached(u64),
     #[error("the definition is not valid")]

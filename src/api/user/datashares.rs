@@ -131,8 +131,8 @@ impl From<SharingError> for ApiError {
             SharingError::UnknownGroup(_) => Self::bad_request(error.to_string()),
             SharingError::Unknown(_) => Self::not_found(error.to_string()),
             SharingError::NotYours => Self::forbidden(error.to_string()),
-            SharingError::TooMany { .. } => {
-                Self::invalid_all(vec![Fault::new(["body"], "too_many", error.to_string())])
+            SharingError::LimitReached(reached) => {
+                Self::invalid_all(vec![Fault::new(["body"], "limit_reached", reached.to_string())])
             }
             SharingError::Overtaken => Self::conflict(error.to_string()),
             SharingError::Outdated(outdated) => outdated.into(),

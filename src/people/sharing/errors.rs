@@ -6,6 +6,7 @@ use crate::catalog::CatalogError;
 use crate::model::faults::Fault;
 use crate::people::attempts::MayBeOvertaken;
 use crate::people::condition::Outdated;
+use crate::people::limits::LimitReached;
 
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -19,8 +20,8 @@ pub enum SharingError {
     /// It exists and is visible, but belongs to somebody else.
     #[error("only its owner may do this")]
     NotYours,
-    #[error("you have reached the limit of {limit} {what}")]
-    TooMany { what: &'static str, limit: u64 },
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
     #[error("it was changed by another request; read it again and retry")]
     Overtaken,
     #[error(transparent)]

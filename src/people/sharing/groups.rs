@@ -20,6 +20,7 @@ use crate::model::text::composed;
 use crate::model::time::{Instant, TimeRange};
 use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
 use crate::people::condition::Condition;
+use crate::people::limits::LimitReached;
 
 use super::errors::SharingError;
 use super::handle::{Sharing, body_of};
@@ -197,10 +198,7 @@ impl Sharing {
         };
         match self.catalog.change_documents(vec![insert]).await? {
             Changed::Done => Ok(stored),
-            Changed::LimitReached { limit, .. } => Err(SharingError::TooMany {
-                what: "groups",
-                limit,
-            }),
+            Changed::LimitReached { kind, limit } => Err(LimitReached { kind, limit }.into()),
             Changed::Overtaken | Changed::NameTaken { .. } => Err(SharingError::Overtaken),
         }
     }

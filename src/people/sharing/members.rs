@@ -10,6 +10,7 @@ use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
 use crate::people::condition::Condition;
+use crate::people::limits::LimitReached;
 
 use super::errors::SharingError;
 use super::groups::Membership;
@@ -78,10 +79,7 @@ impl Sharing {
             };
             match self.catalog.change_documents(vec![insert]).await? {
                 Changed::Done => self.unless_ended(person, joined).await,
-                Changed::LimitReached { limit, .. } => Err(SharingError::TooMany {
-                    what: "memberships",
-                    limit,
-                }),
+                Changed::LimitReached { kind, limit } => Err(LimitReached { kind, limit }.into()),
                 Changed::NameTaken { .. } | Changed::Overtaken => Err(SharingError::Overtaken),
             }
         })

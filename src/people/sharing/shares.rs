@@ -18,6 +18,7 @@ use crate::people::annotations::AnnotationRoot;
 use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
 use crate::people::condition::Condition;
 use crate::people::file_names::place;
+use crate::people::limits::LimitReached;
 use crate::people::types::{ResolvedType, Types, TypesError};
 
 use super::access_log::ShareEvent;
@@ -163,12 +164,16 @@ impl Sharing {
     /// Refuses one more share before it is logged, or refused ones would fill the log. Of several at once the
     /// change itself refuses those beyond the limit.
     async fn refuse_beyond_limit(&self, owner: PersonId) -> Result<(), SharingError> {
-        let limit = self.limits.shares;
+        let (kind, limit) = (DocumentKind::Share, self.limits.shares);
         let counts = self.catalog.document_counts(owner).await?;
         let is_reached = counts
             .iter()
-            .any(|(kind, count)| *kind == DocumentKind::Share && *count >= limit);
-        if is_reached { Err(too_many(limit)) } else { Ok(()) }
+            .any(|(counted, count)| *counted == kind && *count >= limit);
+        if is_reached {
+            Err(LimitReached { kind, limit }.into())
+        } else {
+            Ok(())
+        }
     }
 
     /// The shares of `owner`, oldest first.
@@ -297,7 +302,7 @@ impl Sharing {
         );
         match outcome? {
             Changed::Done => Ok(()),
-            Changed::LimitReached { limit, .. } => Err(too_many(limit)),
+            Changed::LimitReached { kind, limit } => Err(LimitReached { kind, limit }.into()),
             Changed::Overtaken | Changed::NameTaken { .. } => Err(SharingError::Overtaken),
         }
     }
@@ -458,13 +463,6 @@ async fn spelt(
     let mut seen = BTreeSet::new();
     spelt.retain(|text| seen.insert(text.clone()));
     Ok(spelt)
-}
-
-const fn too_many(limit: u64) -> SharingError {
-    SharingError::TooMany {
-        what: "data shares",
-        limit,
-    }
 }
 
 fn unknown_type(loc: [LocPart; 3], text: &str) -> Fault {

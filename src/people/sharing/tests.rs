@@ -19,7 +19,7 @@ use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{IdSource, PersonId, SystemIds};
 use crate::model::registry::Registry;
 use crate::people::condition::{Condition, Look, Outdated};
-use crate::people::limits::PersonLimits;
+use crate::people::limits::{LimitReached, PersonLimits};
 use crate::people::sharing::access_log::AccessLog;
 use crate::people::types::Types;
 
@@ -296,7 +296,10 @@ async fn a_share_beyond_the_limit_is_refused_before_it_is_logged() {
     create().await.unwrap();
     let refused = create().await;
     assert!(
-        matches!(refused, Err(SharingError::TooMany { limit: 1, .. })),
+        matches!(
+            refused,
+            Err(SharingError::LimitReached(LimitReached { limit: 1, .. }))
+        ),
         "{refused:?}"
     );
     let log = sharing.log().entries(owner, None, 10).await.unwrap();
