@@ -247,7 +247,15 @@ fn user() -> Arg {
     Arg::new(USER)
         .long(USER)
         .value_name("UUID")
-        .value_parser(value_parser!(Uuid))
+        .value_parser(somebody)
+}
+
+/// The id of somebody. The nil id stands for whoever was erased, so nobody has it.
+fn somebody(text: &str) -> Result<Uuid, String> {
+    match Uuid::parse_str(text) {
+        Ok(id) if id.is_nil() => Err("this is the id of nobody".to_owned()),
+        parsed => parsed.map_err(|error| error.to_string()),
+    }
 }
 
 /// The file of an archive.
@@ -389,6 +397,7 @@ mod tests {
     }
 
     const SOMEBODY: &str = "0191f000-0000-7000-8000-000000000001";
+    const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
     #[test]
     fn wrong_usage_is_status_2() {
@@ -396,6 +405,7 @@ mod tests {
             vec!["almanac", "fly"],
             vec!["almanac", "token"],
             vec!["almanac", "token", "--user", "me"],
+            vec!["almanac", "token", "--user", NOBODY],
             vec!["almanac", "token", "--user", SOMEBODY, "--types", ""],
             vec![
                 "almanac",

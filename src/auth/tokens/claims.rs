@@ -78,6 +78,7 @@ const fn overtime(settings: &IdentitySettings) -> Duration {
 ///
 /// Our own tokens have the same value in both, under whatever name the claim had then. A subject of an
 /// outside provider is whatever its clients are given: it names a person only if the operator says so.
+/// Nobody is called by the nil id, which stands for whoever was erased.
 fn person(claims: &Map<String, Value>, settings: &IdentitySettings) -> Result<PersonId, Refusal> {
     let stands_in = settings.provider == Provider::Embedded || settings.subject_as_person;
     let claim = claims
@@ -86,6 +87,7 @@ fn person(claims: &Map<String, Value>, settings: &IdentitySettings) -> Result<Pe
     claim
         .and_then(Value::as_str)
         .and_then(|text| Uuid::parse_str(text).ok())
+        .filter(|id| !id.is_nil())
         .map(PersonId)
         .ok_or(Refusal::NoPerson)
 }

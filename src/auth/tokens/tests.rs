@@ -353,13 +353,15 @@ async fn the_person_is_the_claim_else_the_subject() {
         case.with("svc_userid", Value::Null).await.unwrap().person(),
         PERSON
     );
-    assert!(
-        matches!(
-            case.with("svc_userid", json!("somebody")).await,
-            Err(Refusal::NoPerson)
-        ),
-        "a claim that is there decides"
-    );
+    for nobody in [json!("somebody"), json!(Uuid::nil())] {
+        assert!(
+            matches!(
+                case.with("svc_userid", nobody.clone()).await,
+                Err(Refusal::NoPerson)
+            ),
+            "a claim that is there decides: {nobody}"
+        );
+    }
     let mut nobody = claims();
     nobody.as_object_mut().unwrap().remove("svc_userid");
     nobody["sub"] = json!("auth0|12345");
