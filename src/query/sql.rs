@@ -21,6 +21,7 @@ mod reading;
 mod relations;
 mod stand_in;
 mod unfolding;
+mod walking;
 
 use std::sync::Arc;
 

@@ -21,6 +21,7 @@ use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{Distribution, OrderingRequirements, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::coop::CooperativeStream;
+use datafusion::physical_plan::execution_plan::{InvariantLevel, check_default_invariants};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{
@@ -121,6 +122,12 @@ impl<S: Step> ExecutionPlan for Operator<S> {
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
+    }
+
+    /// As by default, by way of what all plans are: or else it is compiled anew for each step.
+    fn check_invariants(&self, check: InvariantLevel) -> Result<()> {
+        let plan: &dyn ExecutionPlan = self;
+        check_default_invariants(plan, check)
     }
 
     fn required_input_distribution(&self) -> Vec<Distribution> {

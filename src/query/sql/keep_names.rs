@@ -14,10 +14,18 @@ pub(super) fn rewrite_keeping_names(
     plan: LogicalPlan,
     mut rewrite: impl FnMut(Expr) -> Result<Transformed<Expr>>,
 ) -> Result<Transformed<LogicalPlan>> {
+    keeping_names(plan, &mut rewrite)
+}
+
+/// The same; it is compiled once, and not anew for whatever rewrites.
+fn keeping_names(
+    plan: LogicalPlan,
+    rewrite: &mut dyn FnMut(Expr) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     plan.map_expressions(|expr| {
         let name = names.save(&expr);
-        let rewritten = expr.transform_up(&mut rewrite)?;
+        let rewritten = expr.transform_up(&mut *rewrite)?;
         Ok(rewritten.update_data(|expr| name.restore(expr)))
     })
 }

@@ -20,6 +20,7 @@ use datafusion::logical_expr::{
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
 use crate::query::sql::stand_in::{Change, StandIn};
+use crate::query::sql::walking::change_steps;
 
 use super::arguments::{bytes, items, lengths, longer_by, longest, numbers, written};
 use super::growth::{Growth, refuse_large};
@@ -167,7 +168,7 @@ pub(in crate::query::sql) fn limit_functions(plan: LogicalPlan) -> Result<Logica
     let growth = Growth::Sum;
     let joined = Bounded { growth }.of(&joined);
     let mut calls = 0;
-    let rewritten = plan.transform_up_with_subqueries(|plan| {
+    let rewritten = change_steps(plan, &mut |plan| {
         rewrite_keeping_names(plan, |expr| {
             endless::refuse(&expr)?;
             // What is weighed is computed in parts, and the limit on results is one for all of them.
@@ -183,7 +184,7 @@ pub(in crate::query::sql) fn limit_functions(plan: LogicalPlan) -> Result<Logica
              {MOST_CALLS} times; ask in several queries"
         );
     }
-    Ok(rewritten.data)
+    Ok(rewritten)
 }
 
 fn is_bounded(expr: &Expr) -> bool {

@@ -22,6 +22,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
+use crate::query::sql::walking::change_steps;
 
 use super::by_array::by_array;
 
@@ -35,7 +36,7 @@ impl AnalyzerRule for CheckedArithmetic {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let rewritten = plan.transform_up_with_subqueries(|plan| {
+        change_steps(plan, &mut |plan| {
             let schema = merge_schema(&plan.inputs());
             let checked = rewrite_keeping_names(plan, |expr| Ok(checked(expr, &schema)))?;
             if checked.transformed {
@@ -43,8 +44,7 @@ impl AnalyzerRule for CheckedArithmetic {
             } else {
                 Ok(checked)
             }
-        })?;
-        Ok(rewritten.data)
+        })
     }
 }
 

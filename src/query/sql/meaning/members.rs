@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
+use crate::query::sql::walking::change_steps;
 
 use super::by_array::by_array;
 
@@ -28,11 +29,10 @@ pub(in crate::query::sql) fn keep_null(plan: LogicalPlan) -> Result<LogicalPlan>
     let emptied = ScalarUDF::new_from_impl(Emptied {
         signature: Signature::any(1, Volatility::Immutable),
     });
-    let rewritten = plan.transform_up_with_subqueries(|plan| {
+    change_steps(plan, &mut |plan| {
         let read = rewrite_keeping_names(plan, |expr| Ok(of_emptied(expr, &emptied)))?;
         read.transform_data(|plan| unnested(plan, &emptied))
-    })?;
-    Ok(rewritten.data)
+    })
 }
 
 fn of_emptied(mut expr: Expr, emptied: &ScalarUDF) -> Transformed<Expr> {

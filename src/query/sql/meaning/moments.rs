@@ -17,6 +17,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan, Operator};
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
+use crate::query::sql::walking::change_steps;
 
 use super::extract::Extract;
 
@@ -40,11 +41,10 @@ impl TypePlanner for Microseconds {
 
 /// The plan, in which texts and dates have the type of the moments that they are beside.
 pub(in crate::query::sql) fn bring_to_moments(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let rewritten = plan.transform_up_with_subqueries(|plan| {
+    change_steps(plan, &mut |plan| {
         let schema = merge_schema(&plan.inputs());
         rewrite_keeping_names(plan, |expr| Ok(with_moments(expr, &schema)))
-    })?;
-    Ok(rewritten.data)
+    })
 }
 
 fn with_moments(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {

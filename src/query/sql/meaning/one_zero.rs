@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
+use crate::query::sql::walking::change_steps;
 
 use super::moments::compares;
 pub(in crate::query::sql) use both_zeros::BothZeros;
@@ -221,7 +222,7 @@ impl AnalyzerRule for OneZero {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let rewritten = plan.transform_up_with_subqueries(|plan| {
+        change_steps(plan, &mut |plan| {
             let schema = merge_schema(&plan.inputs());
             let given = rewrite_keeping_names(plan, |expr| Ok(self.expression(expr, &schema)))?;
             let given = given.transform_data(|plan| self.step(plan, &schema))?;
@@ -230,8 +231,7 @@ impl AnalyzerRule for OneZero {
             } else {
                 Ok(given)
             }
-        })?;
-        Ok(rewritten.data)
+        })
     }
 }
 

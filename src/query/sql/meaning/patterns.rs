@@ -12,6 +12,7 @@ use datafusion::logical_expr::{Expr, Like, LogicalPlan, Operator, lit};
 use regex_syntax::hir::{Hir, HirKind};
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
+use crate::query::sql::walking::change_steps;
 
 use super::similar_to;
 
@@ -21,9 +22,9 @@ const REGEXP_LIKE: &str = "regexp_like";
 
 /// The plan without regular expressions that are misread. All of them are texts, and not computed.
 pub(in crate::query::sql) fn escape_patterns(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let rewritten =
-        plan.transform_up_with_subqueries(|plan| rewrite_keeping_names(plan, |expr| Ok(grouped(expr))))?;
-    Ok(rewritten.data)
+    change_steps(plan, &mut |plan| {
+        rewrite_keeping_names(plan, |expr| Ok(grouped(expr)))
+    })
 }
 
 fn grouped(mut expr: Expr) -> Transformed<Expr> {

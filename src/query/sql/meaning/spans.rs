@@ -17,6 +17,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan};
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
+use crate::query::sql::walking::change_steps;
 
 use super::extract::{EXTRACTING_FUNCTION, Extract};
 use super::moments::compares;
@@ -29,12 +30,11 @@ const CHOOSING_FUNCTIONS: [&str; 4] = ["min", "max", "least", "greatest"];
 
 /// The plan, in which spans are compared by their length.
 pub(in crate::query::sql) fn compare_by_length(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let rewritten = plan.transform_up_with_subqueries(|plan| {
+    change_steps(plan, &mut |plan| {
         let schema = merge_schema(&plan.inputs());
         let measured = rewrite_keeping_names(plan, |expr| measured_expr(expr, &schema))?;
         Ok(measured.update_data(|plan| sorted(plan, &schema)))
-    })?;
-    Ok(rewritten.data)
+    })
 }
 
 fn measured_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Union, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
+use crate::query::sql::walking::change_steps;
 
 /// Replaces questions about truth once they are about truth values.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ impl AnalyzerRule for Truths {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         // Whether a column may be null is written down in all that reads it.
         let mut may_differ = false;
-        let rewritten = plan.transform_up_with_subqueries(|plan| {
+        change_steps(plan, &mut |plan| {
             let plan = rewrite_keeping_names(plan, |expr| Ok(computed(expr)))?;
             may_differ |= plan.transformed;
             if may_differ {
@@ -36,8 +37,7 @@ impl AnalyzerRule for Truths {
             } else {
                 Ok(plan)
             }
-        })?;
-        Ok(rewritten.data)
+        })
     }
 }
 

@@ -33,6 +33,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::query::sql::unfolding::in_plan;
+use crate::query::sql::walking::change_steps;
 
 use lists::{is_constant, is_list, may_be_merged, may_lists_meet};
 use lost_limits::refuse_lost_limits;
@@ -53,7 +54,7 @@ pub(in crate::query::sql) fn keep_unknown(plan: LogicalPlan) -> Result<LogicalPl
         named: 0,
         may_become_null: false,
     };
-    let rewritten = plan.transform_up_with_subqueries(|plan| {
+    let rewritten = change_steps(plan, &mut |plan| {
         let schema = merge_schema(&plan.inputs());
         if let LogicalPlan::Filter(filter) = plan {
             let predicate = keeping.single_rows(filter.predicate, &schema)?;
@@ -76,8 +77,8 @@ pub(in crate::query::sql) fn keep_unknown(plan: LogicalPlan) -> Result<LogicalPl
         })
     })?;
     // Whoever walks through it next meets each copy.
-    in_plan::refuse_large(&rewritten.data)?;
-    rewritten.data.apply_with_subqueries(|plan| {
+    in_plan::refuse_large(&rewritten)?;
+    rewritten.apply_with_subqueries(|plan| {
         plan.apply_expressions(|expr| {
             expr.apply(|part| {
                 if let Expr::Exists(exists) = part {
@@ -87,7 +88,7 @@ pub(in crate::query::sql) fn keep_unknown(plan: LogicalPlan) -> Result<LogicalPl
             })
         })
     })?;
-    let (plan, may_be_missing) = with_nulls_for_missing_rows(rewritten.data)?;
+    let (plan, may_be_missing) = with_nulls_for_missing_rows(rewritten)?;
     if may_be_missing || keeping.may_become_null {
         with_nulls(plan)
     } else {

@@ -11,6 +11,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
+use crate::query::sql::walking::change_steps;
 
 /// Aggregates that no order changes. Percentiles are not among them: their `ORDER BY` names the values.
 const UNORDERED: [&str; 28] = [
@@ -54,9 +55,9 @@ impl AnalyzerRule for Unordered {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let rewritten = plan
-            .transform_up_with_subqueries(|plan| rewrite_keeping_names(plan, |expr| Ok(unordered(expr))))?;
-        Ok(rewritten.data)
+        change_steps(plan, &mut |plan| {
+            rewrite_keeping_names(plan, |expr| Ok(unordered(expr)))
+        })
     }
 }
 

@@ -18,6 +18,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::query::sql::walking::change_steps;
+
 /// Decimals of which the sum of two whole numbers is one, too.
 const WIDE_TYPE: DataType = DataType::Decimal128(38, 0);
 
@@ -35,7 +37,7 @@ impl AnalyzerRule for WideFrames {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let rewritten = plan.transform_up_with_subqueries(|plan| {
+        change_steps(plan, &mut |plan| {
             let LogicalPlan::Window(window) = plan else {
                 return Ok(Transformed::no(plan));
             };
@@ -63,8 +65,7 @@ impl AnalyzerRule for WideFrames {
             });
             let wide = Window::try_new(wide.collect::<Result<_>>()?, window.input)?;
             Ok(Transformed::yes(LogicalPlan::Window(wide)))
-        })?;
-        Ok(rewritten.data)
+        })
     }
 }
 

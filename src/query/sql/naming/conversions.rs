@@ -6,12 +6,10 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Select, Value, visit_expressions,
-    visit_expressions_mut,
-};
+use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Select, Value};
 
 use crate::query::sql::meaning::all_years::AtTimeZone;
+use crate::query::sql::walking::{change_expressions, look_at_expressions};
 
 /// Whether an expression has the name of what it is made from.
 pub(super) fn keeps_name(expr: &Expr) -> bool {
@@ -25,7 +23,7 @@ pub(super) fn keeps_name(expr: &Expr) -> bool {
 /// The conversions in calls of functions that differ in conversions only.
 pub(super) fn in_calls_alike(select: &Select) -> Vec<Expr> {
     let mut calls: BTreeMap<Expr, Vec<Expr>> = BTreeMap::new();
-    let ControlFlow::Continue(()) = visit_expressions(select, |expr| -> ControlFlow<Infallible> {
+    let ControlFlow::Continue(()) = look_at_expressions(select, &mut |expr| -> ControlFlow<Infallible> {
         if matches!(expr, Expr::Function(_)) && !keeps_name(expr) {
             let alike = calls.entry(unconverted(expr.clone())).or_default();
             if !alike.contains(expr) {
@@ -36,7 +34,7 @@ pub(super) fn in_calls_alike(select: &Select) -> Vec<Expr> {
     });
     let mut conversions = Vec::new();
     for call in calls.into_values().filter(|alike| alike.len() > 1).flatten() {
-        let ControlFlow::Continue(()) = visit_expressions(&call, |expr| -> ControlFlow<Infallible> {
+        let ControlFlow::Continue(()) = look_at_expressions(&call, &mut |expr| -> ControlFlow<Infallible> {
             if keeps_name(expr) {
                 conversions.push(expr.clone());
             }
@@ -48,7 +46,7 @@ pub(super) fn in_calls_alike(select: &Select) -> Vec<Expr> {
 
 /// An expression of the same name that has no conversions.
 fn unconverted(mut expr: Expr) -> Expr {
-    let ControlFlow::Continue(()) = visit_expressions_mut(&mut expr, |part| -> ControlFlow<Infallible> {
+    let ControlFlow::Continue(()) = change_expressions(&mut expr, &mut |part| -> ControlFlow<Infallible> {
         if let Some(inner) = converted(part) {
             *part = inner;
         }

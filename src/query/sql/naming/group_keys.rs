@@ -14,11 +14,11 @@ use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{Expr as Planned, LogicalPlan};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, GroupByExpr, Ident, Query, Select, SelectItem, Value, Visit, VisitMut,
-    Visitor, VisitorMut,
+    BinaryOperator, CaseWhen, Expr, GroupByExpr, Ident, Query, Select, SelectItem, Value, Visitor, VisitorMut,
 };
 
 use super::conversions::{in_calls_alike, keeps_name};
+use crate::query::sql::walking::{change_through, look_through};
 
 /// The beginning of the texts by which keys are told apart.
 pub(super) const KEY: &str = "__key_";
@@ -47,12 +47,12 @@ pub(in crate::query::sql) fn refuse_alike_keys(plan: LogicalPlan) -> Result<Logi
 /// Gives the keys whose names are those of others names of their own, wherever they stand.
 pub(in crate::query::sql) fn named_apart(query: &mut Query) {
     let mut keys = Keys::default();
-    let ControlFlow::Continue(()) = Visit::visit(&*query, &mut keys);
+    let ControlFlow::Continue(()) = look_through(query, &mut keys);
     let mut naming = Naming {
         keys: keys.0,
         open: Vec::new(),
     };
-    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut naming);
+    let ControlFlow::Continue(()) = change_through(query, &mut naming);
 }
 
 /// Gives keys their names. One may be a part of another, which is compared before that has its name.

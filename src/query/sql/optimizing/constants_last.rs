@@ -10,10 +10,11 @@ use datafusion::logical_expr::expr::BinaryExpr;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::query::sql::meaning::moments::compares;
+use crate::query::sql::walking::change_steps;
 
 /// The plan, with constants on the right in the conditions of its joins.
 pub(in crate::query::sql) fn write_constants_last(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let rewritten = plan.transform_up_with_subqueries(|plan| {
+    change_steps(plan, &mut |plan| {
         let LogicalPlan::Join(mut join) = plan else {
             return Ok(Transformed::no(plan));
         };
@@ -21,8 +22,7 @@ pub(in crate::query::sql) fn write_constants_last(plan: LogicalPlan) -> Result<L
             join.filter = Some(condition.transform_up(|expr| Ok(turned(expr)))?.data);
         }
         Ok(Transformed::yes(LogicalPlan::Join(join)))
-    })?;
-    Ok(rewritten.data)
+    })
 }
 
 fn turned(expr: Expr) -> Transformed<Expr> {

@@ -10,11 +10,12 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Join,
     JoinConstraint, JoinOperator, Query, Select, SelectFlavor, SelectModifiers, SetExpr, SetOperator,
-    SetQuantifier, Spanned, TableAlias, TableFactor, TableWithJoins, Visitor, visit_expressions,
+    SetQuantifier, Spanned, TableAlias, TableFactor, TableWithJoins, Visitor,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
 use crate::query::sql::bounds::endless;
+use crate::query::sql::walking::look_at_expressions;
 
 /// The most tables and functions that one query reads from: fifty joins.
 const MOST_TABLES: usize = 51;
@@ -160,7 +161,7 @@ fn refuse_any<const N: usize>(
 
 /// Refuses a pattern that differs from row to row, or is itself asked for.
 fn constant(pattern: &Expr, message: &str) -> ControlFlow<Refusal> {
-    visit_expressions(pattern, |part| match part {
+    look_at_expressions(pattern, &mut |part| match part {
         Expr::Identifier(_)
         | Expr::CompoundIdentifier(_)
         | Expr::Subquery(_)
@@ -210,7 +211,7 @@ fn beside_body(query: &Query) -> ControlFlow<Refusal> {
         format_clause,
         pipe_operators: _,
     } = query;
-    visit_expressions(limit_clause, |part| match part {
+    look_at_expressions(limit_clause, &mut |part| match part {
         Expr::Subquery(_) => because(
             "LIMIT and OFFSET are numbers or parameters, and not computed by a subquery",
             Where::At(start(part)),

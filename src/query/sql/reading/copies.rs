@@ -3,9 +3,10 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Spanned as _, visit_expressions};
+use datafusion::sql::sqlparser::ast::{Expr, Spanned as _};
 
 use super::clauses::{Refusal, Where};
+use crate::query::sql::walking::look_at_expressions;
 
 /// The most parts that all copies have together.
 const MOST_COPIED: usize = 4_096;
@@ -18,23 +19,22 @@ pub(super) struct Copies {
 
 impl Copies {
     pub(super) fn copy(&mut self, expr: &Expr) -> Result<Box<Expr>, Refusal> {
-        let within = visit_expressions(expr, |_| {
+        let within = look_at_expressions(expr, &mut |_| {
             self.parts += 1;
-            if self.parts > MOST_COPIED {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
+            if self.parts <= MOST_COPIED {
+                return ControlFlow::Continue(());
             }
-        });
-        if within.is_break() {
-            return Err(Refusal {
+            ControlFlow::Break(Refusal {
                 message: format!(
                     "the comparisons of rows and with ANY up to here have more than {MOST_COPIED} parts once \
                      they are written out value by value; compare shorter lists, or join with VALUES"
                 ),
                 place: Where::At(expr.span().start),
-            });
+            })
+        });
+        match within {
+            ControlFlow::Continue(()) => Ok(Box::new(expr.clone())),
+            ControlFlow::Break(refusal) => Err(refusal),
         }
-        Ok(Box::new(expr.clone()))
     }
 }

@@ -9,10 +9,11 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, Visit, Visitor, VisitorMut,
+    Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, Visitor, VisitorMut,
 };
 
 use super::clauses::{Refusal, Where};
+use crate::query::sql::walking::look_through;
 
 /// What comes between a name and how many queries are around it.
 const DEPTH_SEPARATOR: &str = " within ";
@@ -89,7 +90,7 @@ impl VisitorMut for HiddenNames {
 impl HiddenNames {
     pub(super) fn of(query: &Query) -> Self {
         let mut taken = TakenNames::default();
-        let ControlFlow::Continue(()) = Visit::visit(query, &mut taken);
+        let ControlFlow::Continue(()) = look_through(query, &mut taken);
         Self {
             taken: taken.0,
             open: Vec::new(),

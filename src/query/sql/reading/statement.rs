@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::{DFParserBuilder, ExplainStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
     Array, Expr, FunctionArg, FunctionArgExpr, ObjectName, ObjectNamePart, Query, Statement as Sql,
-    TableFactor, Value as Literal, ValueWithSpan, Visit, VisitMut, VisitorMut,
+    TableFactor, Value as Literal, ValueWithSpan, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::Span;
@@ -18,6 +18,7 @@ use crate::query::sql::errors::{SqlError, SqlFailure, TextPosition};
 use crate::query::sql::meaning::all_years::AtTimeZone;
 use crate::query::sql::relations::calls::QuestionFunction;
 use crate::query::sql::unfolding::in_text::Repeated;
+use crate::query::sql::walking::{change_through, look_through};
 
 use super::any_item::AnyItems;
 use super::called::call;
@@ -64,8 +65,8 @@ pub(in crate::query::sql) fn read(
     let Sql::Query(query) = sql.as_mut() else {
         return Err(refused(text, show).into());
     };
-    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut distinct_from::SignMeanings);
-    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut not_exists::NotPlacement);
+    let ControlFlow::Continue(()) = change_through(query, &mut distinct_from::SignMeanings);
+    let ControlFlow::Continue(()) = change_through(query, &mut not_exists::NotPlacement);
     let placed = |refused: Refusal| {
         SqlFailure::Refused(SqlError {
             place: place(text, refused.place),
@@ -73,24 +74,24 @@ pub(in crate::query::sql) fn read(
         })
     };
     let mut hidden = HiddenNames::of(query);
-    if let ControlFlow::Break(name) = VisitMut::visit(query, &mut hidden) {
+    if let ControlFlow::Break(name) = change_through(query, &mut hidden) {
         return Err(placed(name));
     }
-    if let ControlFlow::Break(fetch) = VisitMut::visit(query, &mut FetchedRows) {
+    if let ControlFlow::Break(fetch) = change_through(query, &mut FetchedRows) {
         return Err(placed(fetch));
     }
-    if let ControlFlow::Break(clause) = Visit::visit(&*query, &mut Clauses::default()) {
+    if let ControlFlow::Break(clause) = look_through(query, &mut Clauses::default()) {
         return Err(placed(clause));
     }
     bind(query, text, parameters)?;
-    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut WithSeconds);
-    if let ControlFlow::Break(row) = VisitMut::visit(query, &mut Rows::default()) {
+    let ControlFlow::Continue(()) = change_through(query, &mut WithSeconds);
+    if let ControlFlow::Break(row) = change_through(query, &mut Rows::default()) {
         return Err(placed(row));
     }
-    if let ControlFlow::Break(comparison) = VisitMut::visit(query, &mut AnyItems::default()) {
+    if let ControlFlow::Break(comparison) = change_through(query, &mut AnyItems::default()) {
         return Err(placed(comparison));
     }
-    if let ControlFlow::Break(message) = Visit::visit(&*query, &mut Repeated::default()) {
+    if let ControlFlow::Break(message) = look_through(query, &mut Repeated::default()) {
         return Err(SqlError::without_place(message).into());
     }
     Ok(AcceptedQuery {
@@ -131,7 +132,7 @@ fn bind(query: &mut Query, text: &QueryText, parameters: &Parameters) -> Result<
         parameters,
         used: BTreeSet::new(),
     };
-    if let ControlFlow::Break(failure) = VisitMut::visit(query, &mut binding) {
+    if let ControlFlow::Break(failure) = change_through(query, &mut binding) {
         return Err(failure);
     }
     parameters

@@ -12,12 +12,13 @@ use datafusion::logical_expr::{
 };
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
+use crate::query::sql::walking::change_steps;
 
 /// The plan, in which the values of subqueries that may find no row may be null; and whether there are any.
 pub(super) fn with_nulls_for_missing_rows(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
     let or_null = Arc::new(ScalarUDF::new_from_impl(OrNull::new()));
     let mut are_any = false;
-    let rewritten = plan.transform_up_with_subqueries(|plan| {
+    let rewritten = change_steps(plan, &mut |plan| {
         rewrite_keeping_names(plan, |expr| match expr {
             Expr::ScalarSubquery(subquery) if may_be_missing(&subquery) => {
                 are_any = true;
@@ -28,7 +29,7 @@ pub(super) fn with_nulls_for_missing_rows(plan: LogicalPlan) -> Result<(LogicalP
             expr => Ok(Transformed::no(expr)),
         })
     })?;
-    Ok((rewritten.data, are_any))
+    Ok((rewritten, are_any))
 }
 
 /// Whether there may be no row of a column that is not null in any.

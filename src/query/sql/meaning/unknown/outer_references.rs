@@ -7,6 +7,7 @@ use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use super::subqueries::is_subquery;
+use crate::query::sql::walking::change_steps;
 
 /// A value of the query around a subquery, as it is named inside.
 pub(super) fn as_outer(value: Expr, schema: &DFSchema) -> Result<Expr> {
@@ -29,7 +30,7 @@ pub(super) fn as_outer(value: Expr, schema: &DFSchema) -> Result<Expr> {
 /// The plan, in which whatever a subquery names of the row around it may be null. What is planned later
 /// looks at columns again, but not at what subqueries once took them for.
 pub(super) fn with_nulls(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let rewritten = plan.transform_up_with_subqueries(|plan| {
+    change_steps(plan, &mut |plan| {
         plan.map_expressions(|expr| {
             expr.transform_up(|expr| match expr {
                 Expr::OuterReferenceColumn(field, column) if !field.is_nullable() => {
@@ -39,6 +40,5 @@ pub(super) fn with_nulls(plan: LogicalPlan) -> Result<LogicalPlan> {
                 expr => Ok(Transformed::no(expr)),
             })
         })
-    })?;
-    Ok(rewritten.data)
+    })
 }
