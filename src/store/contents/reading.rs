@@ -22,8 +22,8 @@ pub(super) const STEP: u64 = 4 << 20;
 /// How many steps are fetched while the previous one is sent.
 pub(super) const STEPS_AT_ONCE: usize = 2;
 
-/// A part with the checksums of its blocks, which are loaded on first use.
-struct OpenPart {
+/// Reads a part, and verifies it by the checksums of its blocks, which are loaded on first use.
+struct PartReader {
     name: PartName,
     path: String,
     part: Part,
@@ -39,14 +39,14 @@ impl Contents {
         content: &Content,
         range: Range<u64>,
     ) -> BoxStream<'static, Result<Bytes, StoreError>> {
-        let mut steps: Vec<(Arc<OpenPart>, Range<u64>)> = Vec::new();
+        let mut steps: Vec<(Arc<PartReader>, Range<u64>)> = Vec::new();
         let mut begins = 0;
         for part in &content.parts {
             let ends = begins + part.bytes;
             let wanted = range.start.max(begins)..range.end.min(ends);
             if wanted.start < wanted.end {
                 let name = PartName::of(content, part.id);
-                let open = Arc::new(OpenPart {
+                let reader = Arc::new(PartReader {
                     name,
                     path: name.path(),
                     part: *part,
@@ -56,7 +56,7 @@ impl Contents {
                 while from < until {
                     // Steps begin and end where blocks do, so that no block is fetched twice.
                     let next = ((from / STEP + 1) * STEP).min(until);
-                    steps.push((Arc::clone(&open), from..next));
+                    steps.push((Arc::clone(&reader), from..next));
                     from = next;
                 }
             }
@@ -64,9 +64,9 @@ impl Contents {
         }
         let contents = self.clone();
         stream::iter(steps)
-            .map(move |(part, range)| {
+            .map(move |(reader, range)| {
                 let contents = contents.clone();
-                async move { contents.step(&part, range).await }
+                async move { contents.step(&reader, range).await }
             })
             .buffered(STEPS_AT_ONCE)
             .boxed()
@@ -80,20 +80,20 @@ impl Contents {
     }
 
     /// Some of a part, or why it is not there.
-    async fn step(&self, part: &OpenPart, range: Range<u64>) -> Result<Bytes, StoreError> {
-        let path = match part.fetch(&self.objects, range).await {
+    async fn step(&self, reader: &PartReader, range: Range<u64>) -> Result<Bytes, StoreError> {
+        let path = match reader.fetch(&self.objects, range).await {
             Err(StoreError::Missing { path }) => path,
             fetched => return fetched,
         };
-        let current = self.find(part.name.of, part.name.content).await?;
-        if current.is_some_and(|content| content.names(part.name.part)) {
+        let current = self.find(reader.name.of, reader.name.content).await?;
+        if current.is_some_and(|content| content.names(reader.name.part)) {
             return Err(StoreError::corrupt(format!("object {path} is gone")));
         }
         Err(StoreError::Missing { path })
     }
 }
 
-impl OpenPart {
+impl PartReader {
     async fn fetch(&self, objects: &ObjectStorage, range: Range<u64>) -> Result<Bytes, StoreError> {
         let blocks = self.blocks.get_or_try_init(|| self.read_blocks(objects)).await?;
         let whole = blocks.widen(&range).ok_or_else(|| self.damaged())?;
