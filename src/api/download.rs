@@ -19,7 +19,7 @@ use crate::api::body::text;
 use crate::api::layers::heads::deferred;
 use crate::api::layers::precondition::must_be_seen;
 use crate::api::problem::ApiError;
-use crate::auth::tickets::Refused;
+use crate::auth::tickets::InvalidTicket;
 use crate::store::StoreError;
 use crate::store::contents::{Content, ContentKind, Contents};
 
@@ -120,6 +120,6 @@ fn gone(of: ContentKind) -> ApiError {
         ContentKind::File | ContentKind::Export => {
             ApiError::not_found("what you ask for was deleted or has expired just now")
         }
-        ContentKind::Frame => Refused.into(),
+        ContentKind::Frame => InvalidTicket.into(),
     }
 }

@@ -26,7 +26,7 @@ const TAGS: &[u8] = b"almanac tag of an answer 1";
 /// The ticket is not one of ours, or it has expired. The caller does not learn which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this address is not valid, or no longer")]
-pub struct Refused;
+pub struct InvalidTicket;
 
 /// Issues tickets and checks them. Lives as long as the service.
 #[derive(Clone)]
@@ -105,25 +105,25 @@ impl Tickets {
     }
 
     /// The id of what `ticket` opens at `now`.
-    pub fn opened_by(&self, ticket: &str, now: Instant) -> Result<Uuid, Refused> {
+    pub fn opened_by(&self, ticket: &str, now: Instant) -> Result<Uuid, InvalidTicket> {
         let mut parts = ticket.split('.');
         let (Some(id), Some(second), Some(signature), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Err(Refused);
+            return Err(InvalidTicket);
         };
-        let named = Uuid::try_parse(id).map_err(|_| Refused)?;
-        let ends: i64 = second.parse().map_err(|_| Refused)?;
-        let signature = bytes_of(signature).ok_or(Refused)?;
+        let named = Uuid::try_parse(id).map_err(|_| InvalidTicket)?;
+        let ends: i64 = second.parse().map_err(|_| InvalidTicket)?;
+        let signature = bytes_of(signature).ok_or(InvalidTicket)?;
         self.mac(named, ends)
             .verify_slice(&signature)
-            .map_err(|_| Refused)?;
+            .map_err(|_| InvalidTicket)?;
         // Only one spelling is accepted: any change makes another ticket.
         let spelt = named.simple().to_string() == id && ends.to_string() == second;
         if spelt && now.micros() < ends.saturating_mul(MICROS_PER_SECOND) {
             Ok(named)
         } else {
-            Err(Refused)
+            Err(InvalidTicket)
         }
     }
 
@@ -172,7 +172,7 @@ mod tests {
         let tickets = tickets("secret");
         let ticket = tickets.issue(ID, second(100));
         assert_eq!(tickets.opened_by(&ticket, second(99)), Ok(ID));
-        assert_eq!(tickets.opened_by(&ticket, second(100)), Err(Refused));
+        assert_eq!(tickets.opened_by(&ticket, second(100)), Err(InvalidTicket));
     }
 
     #[test]
@@ -184,13 +184,23 @@ mod tests {
                 let mut altered = ticket.clone();
                 altered.replace_range(at..=at, other);
                 if altered != ticket {
-                    assert_eq!(tickets.opened_by(&altered, second(0)), Err(Refused), "{altered}");
+                    assert_eq!(
+                        tickets.opened_by(&altered, second(0)),
+                        Err(InvalidTicket),
+                        "{altered}"
+                    );
                 }
             }
-            assert_eq!(tickets.opened_by(&ticket[..at], second(0)), Err(Refused));
+            assert_eq!(tickets.opened_by(&ticket[..at], second(0)), Err(InvalidTicket));
         }
-        assert_eq!(tickets.opened_by(&ticket.to_uppercase(), second(0)), Err(Refused));
-        assert_eq!(tickets.opened_by(&format!("{ticket}00"), second(0)), Err(Refused));
+        assert_eq!(
+            tickets.opened_by(&ticket.to_uppercase(), second(0)),
+            Err(InvalidTicket)
+        );
+        assert_eq!(
+            tickets.opened_by(&format!("{ticket}00"), second(0)),
+            Err(InvalidTicket)
+        );
     }
 
     #[test]
@@ -201,9 +211,15 @@ mod tests {
             tickets.of_erasures().issue(ID, second(100)),
         );
         assert_eq!(tickets.of_erasures().opened_by(&erasure, second(0)), Ok(ID));
-        assert_eq!(tickets.of_frames().opened_by(&upload, second(0)), Err(Refused));
-        assert_eq!(tickets.of_erasures().opened_by(&upload, second(0)), Err(Refused));
-        assert_eq!(tickets.opened_by(&erasure, second(0)), Err(Refused));
+        assert_eq!(
+            tickets.of_frames().opened_by(&upload, second(0)),
+            Err(InvalidTicket)
+        );
+        assert_eq!(
+            tickets.of_erasures().opened_by(&upload, second(0)),
+            Err(InvalidTicket)
+        );
+        assert_eq!(tickets.opened_by(&erasure, second(0)), Err(InvalidTicket));
     }
 
     #[test]
@@ -217,6 +233,6 @@ mod tests {
     #[test]
     fn a_ticket_of_another_installation_opens_nothing() {
         let ticket = tickets("theirs").issue(ID, second(100));
-        assert_eq!(tickets("ours").opened_by(&ticket, second(0)), Err(Refused));
+        assert_eq!(tickets("ours").opened_by(&ticket, second(0)), Err(InvalidTicket));
     }
 }

@@ -35,7 +35,7 @@ use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
 use crate::auth::grounds::Grounds;
 use crate::auth::reach::Beyond;
-use crate::auth::tickets::Refused;
+use crate::auth::tickets::InvalidTicket;
 use crate::auth::tokens::Reader;
 use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
@@ -289,9 +289,11 @@ pub async fn bytes(
 ) -> Result<Response, ApiError> {
     let id = app.tickets.of_frames().opened_by(&ticket, app.clock.now())?;
     let found = app.frames.find(id).await?;
-    let frame = found.filter(|frame| file_name(frame) == name).ok_or(Refused)?;
+    let frame = found
+        .filter(|frame| file_name(frame) == name)
+        .ok_or(InvalidTicket)?;
     if !is_readable(&app, &frame).await? {
-        return Err(Refused.into());
+        return Err(InvalidTicket.into());
     }
     let form: OutputMethod = frame.format.parse().map_err(ApiError::internal)?;
     let label = FileLabel {

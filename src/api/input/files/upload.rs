@@ -21,7 +21,7 @@ use crate::api::extract::{Checked, Path};
 use crate::api::layers::rates::charge_owner;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
-use crate::auth::tickets::Refused;
+use crate::auth::tickets::InvalidTicket;
 use crate::people::files::{Received, Sent, UploadError};
 
 /// The path that bytes are sent to; a ticket follows.
@@ -125,9 +125,9 @@ fn refuse_wrong_length(headers: &HeaderMap, sent: Sent, announced: u64) -> Resul
     }
 }
 
-impl From<Refused> for ApiError {
-    fn from(refused: Refused) -> Self {
-        Self::forbidden(refused.to_string())
+impl From<InvalidTicket> for ApiError {
+    fn from(invalid: InvalidTicket) -> Self {
+        Self::forbidden(invalid.to_string())
     }
 }
 
@@ -136,7 +136,7 @@ impl From<UploadError<axum::Error>> for ApiError {
         let detail = error.to_string();
         match error {
             // The same answer as for an invalid ticket.
-            UploadError::Closed => Refused.into(),
+            UploadError::Closed => InvalidTicket.into(),
             UploadError::TooShort { .. } | UploadError::OtherTotal { .. } | UploadError::Outside { .. } => {
                 Self::bad_request(detail)
             }
