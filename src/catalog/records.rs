@@ -130,7 +130,7 @@ pub enum NewPlace {
 pub struct Commit {
     pub changes: Vec<PartitionChange>,
     /// Pieces that some of the changes gather into new ones.
-    pub gathered: Vec<Gathered>,
+    pub gathered: Vec<GatheredTail>,
     /// Partitions that were read and need no change.
     pub unchanged: Vec<SeenPartition>,
     pub uploads: Vec<UploadReceipt>,
@@ -161,7 +161,7 @@ pub struct PartitionChange {
 /// Tail pieces whose rows are all in a piece that a change of the same commit adds. None of them has dead
 /// rows in the state that was read, and none of their rows dies by this commit.
 #[derive(Clone, Debug)]
-pub struct Gathered {
+pub struct GatheredTail {
     pub person: PersonId,
     pub data_type: TypeId,
     pub pieces: Vec<PieceId>,

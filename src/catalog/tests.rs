@@ -19,7 +19,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::records::{
-    Bounds, Commit, CommitOutcome, Effect, Footer, Gathered, KeptUpload, NewPiece, NewPlace, Partition,
+    Bounds, Commit, CommitOutcome, Effect, Footer, GatheredTail, KeptUpload, NewPiece, NewPlace, Partition,
     PartitionChange, Place, Replace, SeenPartition, SeenSource, UploadReceipt,
 };
 use super::{Catalog, CatalogError};
@@ -242,7 +242,7 @@ async fn pieces_put_together_go_with_their_bytes_and_their_rows_are_as_old_as_th
             rows: 3,
             ..tail(b"first, second, third")
         };
-        let gathered = Gathered {
+        let gathered = GatheredTail {
             person,
             data_type: heart_rate(),
             pieces: vec![first.id, second.id],

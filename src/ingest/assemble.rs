@@ -8,7 +8,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use crate::catalog::records::{Effect, Gathered, NewPiece, PartitionChange, SeenPartition};
+use crate::catalog::records::{Effect, GatheredTail, NewPiece, PartitionChange, SeenPartition};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::{Layout, TypeId};
 use crate::store::StoreError;
@@ -35,7 +35,7 @@ pub struct Assembled {
     pub change: PartitionChange,
     pub rows: Vec<Option<RecordBatch>>,
     /// Pieces of the tail whose rows are included in these.
-    pub gathered: Option<Gathered>,
+    pub gathered: Option<GatheredTail>,
 }
 
 /// The result of what is asked of a partition.
@@ -100,7 +100,7 @@ pub async fn tail_change(
             effects: packed.outcome.effects,
         });
     }
-    let gathered = (!packed.gathered.is_empty()).then(|| Gathered {
+    let gathered = (!packed.gathered.is_empty()).then(|| GatheredTail {
         person,
         data_type: data_type.clone(),
         pieces: packed.gathered,

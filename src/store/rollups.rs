@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::columns::{SOURCE, SOURCE_CLASS, START};
 use crate::model::registry::{dictionary_text, timestamp};
 
-pub use gather::{Gathered, Gatherer, together};
+pub use gather::{GatheredRollups, Gatherer, together};
 
 /// The least number of rows per rollup for rollups to be made; those of many amounts, which no object keeps,
 /// are made of fewer too.

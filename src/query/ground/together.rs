@@ -45,7 +45,7 @@ struct Kinds {
 }
 
 /// A column of some of the schemas.
-struct Gathered {
+struct GatheredColumn {
     place: usize,
     field: Field,
     /// How many of the schemas of rows have it.
@@ -60,7 +60,7 @@ impl Together {
         rows: impl IntoIterator<Item = SchemaRef>,
         beside: impl IntoIterator<Item = SchemaRef>,
     ) -> Self {
-        let mut columns: HashMap<String, Gathered> = HashMap::new();
+        let mut columns: HashMap<String, GatheredColumn> = HashMap::new();
         let mut schemas = 0;
         for schema in rows {
             schemas += 1;
@@ -77,7 +77,7 @@ impl Together {
         }
         let places = columns.iter().map(|(name, column)| (name.clone(), column.place));
         let places = places.collect();
-        let mut columns: Vec<Gathered> = columns.into_values().collect();
+        let mut columns: Vec<GatheredColumn> = columns.into_values().collect();
         columns.sort_unstable_by_key(|column| column.place);
         let fields = columns.into_iter().map(|column| {
             let is_everywhere = column.held_by > 0 && column.held_by == schemas;
@@ -116,14 +116,16 @@ impl Together {
 }
 
 /// Adds a column of one schema to those that were gathered.
-fn gather<'c>(columns: &'c mut HashMap<String, Gathered>, field: &Field) -> &'c mut Gathered {
+fn gather<'c>(columns: &'c mut HashMap<String, GatheredColumn>, field: &Field) -> &'c mut GatheredColumn {
     let place = columns.len();
-    let column = columns.entry(field.name().clone()).or_insert_with(|| Gathered {
-        place,
-        field: field.clone(),
-        held_by: 0,
-        has_nulls: false,
-    });
+    let column = columns
+        .entry(field.name().clone())
+        .or_insert_with(|| GatheredColumn {
+            place,
+            field: field.clone(),
+            held_by: 0,
+            has_nulls: false,
+        });
     if let Some(common) = common(&column.field, field) {
         // Not every number has a JSON text.
         column.has_nulls |= is_json_text(&common);

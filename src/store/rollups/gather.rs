@@ -22,7 +22,7 @@ const SOURCES_REMEMBERED: usize = 16;
 
 /// Rollups of one month: all of them, or as many as are handed out at a time.
 #[derive(Clone, Debug)]
-pub struct Gathered {
+pub struct GatheredRollups {
     /// The number of the month.
     pub month: i64,
     pub rollups: RecordBatch,
@@ -54,7 +54,7 @@ pub struct Gatherer {
     /// those of a nameless one.
     places: HashMap<String, Vec<usize>>,
     columns: Columns,
-    done: Vec<Gathered>,
+    done: Vec<GatheredRollups>,
 }
 
 /// The summary of one source in the current rollup.
@@ -153,12 +153,12 @@ impl Gatherer {
     }
 
     /// Rollups of months that are over, and parts of the current one.
-    pub fn ready(&mut self) -> Vec<Gathered> {
+    pub fn ready(&mut self) -> Vec<GatheredRollups> {
         std::mem::take(&mut self.done)
     }
 
     /// Everything not handed out yet.
-    pub fn finish(mut self) -> Result<Vec<Gathered>, StoreError> {
+    pub fn finish(mut self) -> Result<Vec<GatheredRollups>, StoreError> {
         self.end_rollup();
         self.hand_out(true)?;
         Ok(self.done)
@@ -222,7 +222,7 @@ impl Gatherer {
         let columns = std::mem::take(&mut self.columns);
         let rows = std::mem::take(&mut self.rows);
         if let Some(month) = &self.month {
-            self.done.push(Gathered {
+            self.done.push(GatheredRollups {
                 month: month.number,
                 rollups: columns.rollups()?,
                 rows,

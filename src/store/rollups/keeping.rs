@@ -5,7 +5,7 @@ use arrow::datatypes::{DataType, Schema};
 use bytes::Bytes;
 use parquet::file::metadata::KeyValue;
 
-use super::gather::{Gathered, Gatherer};
+use super::gather::{GatheredRollups, Gatherer};
 use super::stored_rollups::{StoredRollups, encode, footer_entry};
 use super::{ROWS_A_ROLLUP, Step};
 use crate::model::columns::VALUE;
@@ -94,7 +94,12 @@ impl OfStep {
 
 impl OpenMonth {
     /// Takes a part of the month. After the last, the month is stored, if that is worth it.
-    fn add(&mut self, step: Step, gathered: &Gathered, encoded: &mut Encoded) -> Result<(), StoreError> {
+    fn add(
+        &mut self,
+        step: Step,
+        gathered: &GatheredRollups,
+        encoded: &mut Encoded,
+    ) -> Result<(), StoreError> {
         let rollups = gathered.rollups.num_rows();
         if rollups > 0 {
             self.blobs.push(encode(&gathered.rollups)?);

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use super::*;
 use crate::catalog::NoticedDeletion;
-use crate::catalog::records::Gathered;
+use crate::catalog::records::GatheredTail;
 use crate::upkeep::flush::flush;
 use crate::upkeep::purge::purge_deleted;
 
@@ -28,7 +28,7 @@ async fn keep_writing(bench: &Bench) -> Infallible {
         let piece = tail::piece(PieceId(Uuid::now_v7()), &batch, 1).unwrap();
         let into = piece.id;
         let PartitionKey { person, data_type } = bench.key.clone();
-        let gathered = Gathered {
+        let gathered = GatheredTail {
             person,
             data_type: data_type.clone(),
             pieces: taken,
