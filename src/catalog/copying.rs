@@ -8,7 +8,7 @@ use std::path::Path;
 
 use futures::StreamExt as _;
 
-use super::damage::{Damage, Found};
+use super::damage::{Damage, UnverifiedRow};
 use super::database::{Database, Session, Value};
 use super::errors::CatalogError;
 use super::inserting::Existing;
@@ -178,14 +178,14 @@ fn of_tail(piece: &[u8], owner: Option<PersonId>, what: &str) -> String {
 async fn put(
     to: &mut Session,
     table: &Table,
-    rows: Vec<Found>,
+    rows: Vec<UnverifiedRow>,
     damage: &mut Damage,
     again: bool,
 ) -> Result<(), CatalogError> {
     if rows.is_empty() {
         return Ok(());
     }
-    let values = |row: &Found| {
+    let values = |row: &UnverifiedRow| {
         let mut values = row.values.clone();
         values.push(Value::Int(row.checksum));
         values

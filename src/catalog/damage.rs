@@ -23,7 +23,7 @@ pub(super) enum Fault {
 }
 
 /// A row that could be read, unverified, with the checksum that it carries.
-pub(super) struct Found {
+pub(super) struct UnverifiedRow {
     pub values: Vec<Value>,
     pub checksum: i64,
 }
@@ -59,7 +59,11 @@ impl Damage {
     }
 
     /// A row that `Table::select` returned, if it can be read; notes what is wrong with it.
-    pub(super) fn look_at(&mut self, table: &Table, row: &Row) -> Result<Option<Found>, CatalogError> {
+    pub(super) fn look_at(
+        &mut self,
+        table: &Table,
+        row: &Row,
+    ) -> Result<Option<UnverifiedRow>, CatalogError> {
         let found = table
             .values(row)
             .and_then(|values| Ok((values, row.int(table.columns.len())?)));
@@ -68,7 +72,7 @@ impl Damage {
                 if checksum != i64::from(table.checksum(&values)) {
                     self.note(table, owner_in(table, &values), Fault::Differs);
                 }
-                Ok(Some(Found { values, checksum }))
+                Ok(Some(UnverifiedRow { values, checksum }))
             }
             Err(CatalogError::Corrupt { .. }) => {
                 let owner = owner_column(table).and_then(|column| row.bytes(column).ok());

@@ -25,7 +25,7 @@ use super::errors::CatalogError;
 use super::kept_rows::BoundStatement;
 use super::log_index::LogState;
 use super::lookups::Lookups;
-use super::value::Found;
+use super::value::StoredValue;
 use super::writing::Writer;
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
@@ -59,7 +59,7 @@ pub(super) enum Database {
 }
 
 /// A way to find rows on the calling thread, or to get the statement back.
-type LookUp = fn(&Lookups, BoundStatement) -> Result<Vec<Vec<Found>>, BoundStatement>;
+type LookUp = fn(&Lookups, BoundStatement) -> Result<Vec<Vec<StoredValue>>, BoundStatement>;
 
 /// One transaction.
 pub(super) enum Session {

@@ -6,7 +6,7 @@
 use ahash::{HashMap, HashMapExt};
 
 use super::log_index::LogState;
-use super::value::{Found, Value};
+use super::value::{StoredValue, Value};
 
 /// How many bytes all kept rows may take, and those that one statement found.
 const MOST_BYTES: usize = 2 << 20;
@@ -26,18 +26,22 @@ pub(super) struct BoundStatement {
 #[derive(Debug, Default)]
 pub(super) struct KeptRows {
     state: Option<LogState>,
-    rows: HashMap<BoundStatement, Vec<Vec<Found>>>,
+    rows: HashMap<BoundStatement, Vec<Vec<StoredValue>>>,
     bytes: usize,
 }
 
 impl KeptRows {
-    pub(super) fn find(&mut self, state: LogState, statement: &BoundStatement) -> Option<Vec<Vec<Found>>> {
+    pub(super) fn find(
+        &mut self,
+        state: LogState,
+        statement: &BoundStatement,
+    ) -> Option<Vec<Vec<StoredValue>>> {
         self.pass_to(state);
         self.rows.get(statement).cloned()
     }
 
     /// Keeps rows that were found after `state` was read from the log.
-    pub(super) fn keep(&mut self, state: LogState, statement: BoundStatement, rows: &[Vec<Found>]) {
+    pub(super) fn keep(&mut self, state: LogState, statement: BoundStatement, rows: &[Vec<StoredValue>]) {
         self.pass_to(state);
         let bytes = weight(&statement, rows);
         if bytes > MOST_BYTES_OF_ONE {
@@ -71,16 +75,16 @@ impl KeptRows {
     }
 }
 
-fn weight(statement: &BoundStatement, rows: &[Vec<Found>]) -> usize {
+fn weight(statement: &BoundStatement, rows: &[Vec<StoredValue>]) -> usize {
     let bound = statement.values.iter().map(|value| match value {
         Value::Text(text) => text.len(),
         Value::Bytes(bytes) => bytes.len(),
         Value::Int(_) | Value::NullInt | Value::NullText => 0,
     });
     let found = rows.iter().flatten().map(|value| match value {
-        Found::Text(text) => text.len(),
-        Found::Blob(bytes) => bytes.len(),
-        Found::Null | Found::Integer(_) | Found::Real(_) => 0,
+        StoredValue::Text(text) => text.len(),
+        StoredValue::Blob(bytes) => bytes.len(),
+        StoredValue::Null | StoredValue::Integer(_) | StoredValue::Real(_) => 0,
     });
     let lengths = bound.chain(found).map(|length| BYTES_AROUND_VALUE + length);
     BYTES_AROUND_STATEMENT + statement.sql.len() + lengths.sum::<usize>()

@@ -20,7 +20,7 @@ use rusqlite::{Connection, OpenFlags, Statement, ToSql};
 
 use super::kept_rows::{BoundStatement, KeptRows};
 use super::log_index::{LogIndex, LogState};
-use super::value::{Found, Value};
+use super::value::{StoredValue, Value};
 
 /// How many statements are kept prepared on a connection.
 const PREPARED_STATEMENTS: usize = 64;
@@ -71,7 +71,7 @@ impl Lookups {
 
     /// The rows that the statement finds. Returns the statement when it must be asked in another way: all
     /// connections are taken, somebody is in the way, or something is wrong that the driver is to report.
-    pub(super) fn look_up(&self, statement: BoundStatement) -> Result<Vec<Vec<Found>>, BoundStatement> {
+    pub(super) fn look_up(&self, statement: BoundStatement) -> Result<Vec<Vec<StoredValue>>, BoundStatement> {
         // Read before the rows, so that these are not older than it.
         let state = self.log_state();
         if let Some(rows) = state.and_then(|state| self.inner().kept.find(state, &statement)) {
@@ -87,7 +87,10 @@ impl Lookups {
 
     /// The rows that the statement finds, if nobody is likely to ask for them again soon. They are not kept,
     /// because they would displace those that are asked for again and again.
-    pub(super) fn look_up_once(&self, statement: BoundStatement) -> Result<Vec<Vec<Found>>, BoundStatement> {
+    pub(super) fn look_up_once(
+        &self,
+        statement: BoundStatement,
+    ) -> Result<Vec<Vec<StoredValue>>, BoundStatement> {
         self.read(statement).map(|(_, found)| found)
     }
 
@@ -111,7 +114,10 @@ impl Lookups {
     }
 
     /// Reads the rows from the database; returns the statement beside them.
-    fn read(&self, statement: BoundStatement) -> Result<(BoundStatement, Vec<Vec<Found>>), BoundStatement> {
+    fn read(
+        &self,
+        statement: BoundStatement,
+    ) -> Result<(BoundStatement, Vec<Vec<StoredValue>>), BoundStatement> {
         let Some(connection) = self.take() else {
             return Err(statement);
         };
@@ -165,7 +171,7 @@ pub(super) fn rows(
     connection: &Connection,
     sql: &str,
     values: &[Value],
-) -> rusqlite::Result<Vec<Vec<Found>>> {
+) -> rusqlite::Result<Vec<Vec<StoredValue>>> {
     let mut statement = connection.prepare_cached(sql)?;
     bind(&mut statement, values)?;
     let columns = statement.column_count();

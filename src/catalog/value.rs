@@ -11,4 +11,4 @@ pub(super) enum Value {
 }
 
 /// A value that was read from SQLite.
-pub(super) type Found = rusqlite::types::Value;
+pub(super) type StoredValue = rusqlite::types::Value;

@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::errors::CatalogError;
 use super::lookups::{bind, rows};
-use super::value::{Found, Value};
+use super::value::{StoredValue, Value};
 
 /// How the connection is set up. The log moves into the file after 4,000 pages of it: 16 MB.
 const SETTINGS: &str = "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA foreign_keys = on; \
@@ -140,13 +140,17 @@ impl Shared {
 }
 
 impl Writing {
-    pub(super) fn fetch(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Vec<Found>>, CatalogError> {
+    pub(super) fn fetch(
+        &mut self,
+        sql: &str,
+        values: &[Value],
+    ) -> Result<Vec<Vec<StoredValue>>, CatalogError> {
         let found = busy(|| rows(&self.connection, sql, values));
         found.map_err(|error| self.writer.0.classified(error))
     }
 
     /// Runs a statement without waiting: what others prevent is not done.
-    pub(super) fn fetch_at_once(&mut self, sql: &str) -> Result<Vec<Vec<Found>>, CatalogError> {
+    pub(super) fn fetch_at_once(&mut self, sql: &str) -> Result<Vec<Vec<StoredValue>>, CatalogError> {
         let patience = self.writer.0.limits.patience;
         self.connection.busy_timeout(Duration::ZERO).map_err(classify)?;
         let found = self.fetch(sql, &[]);

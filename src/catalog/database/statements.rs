@@ -9,12 +9,12 @@ use sqlx::{AssertSqlSafe, Decode, Encode, Postgres, Row as _, Sqlite, Type};
 
 use super::failures::classify;
 use crate::catalog::errors::CatalogError;
-use crate::catalog::value::{Found, Value};
+use crate::catalog::value::{StoredValue, Value};
 
 /// One row of a result.
 pub(in crate::catalog) enum Row {
     Sqlite(SqliteRow),
-    LookedUp(Vec<Found>),
+    LookedUp(Vec<StoredValue>),
     Postgres(PgRow),
 }
 
@@ -25,7 +25,7 @@ impl Row {
     pub(in crate::catalog) fn int(&self, column: usize) -> Result<i64, CatalogError> {
         match self.looked_up(column) {
             None => self.get(column),
-            Some(Found::Integer(value)) => Ok(*value),
+            Some(StoredValue::Integer(value)) => Ok(*value),
             Some(_) => Err(of_another_type(column)),
         }
     }
@@ -33,7 +33,7 @@ impl Row {
     pub(in crate::catalog) fn text(&self, column: usize) -> Result<String, CatalogError> {
         match self.looked_up(column) {
             None => self.get(column),
-            Some(Found::Text(value)) => Ok(value.clone()),
+            Some(StoredValue::Text(value)) => Ok(value.clone()),
             Some(_) => Err(of_another_type(column)),
         }
     }
@@ -41,7 +41,7 @@ impl Row {
     pub(in crate::catalog) fn bytes(&self, column: usize) -> Result<Vec<u8>, CatalogError> {
         match self.looked_up(column) {
             None => self.get(column),
-            Some(Found::Blob(value)) => Ok(value.clone()),
+            Some(StoredValue::Blob(value)) => Ok(value.clone()),
             Some(_) => Err(of_another_type(column)),
         }
     }
@@ -49,7 +49,7 @@ impl Row {
     pub(in crate::catalog) fn optional_int(&self, column: usize) -> Result<Option<i64>, CatalogError> {
         match self.looked_up(column) {
             None => self.get(column),
-            Some(Found::Null) => Ok(None),
+            Some(StoredValue::Null) => Ok(None),
             Some(_) => self.int(column).map(Some),
         }
     }
@@ -57,15 +57,15 @@ impl Row {
     pub(in crate::catalog) fn optional_text(&self, column: usize) -> Result<Option<String>, CatalogError> {
         match self.looked_up(column) {
             None => self.get(column),
-            Some(Found::Null) => Ok(None),
+            Some(StoredValue::Null) => Ok(None),
             Some(_) => self.text(column).map(Some),
         }
     }
 
     /// The value there, if the row was looked up. A missing one counts as one of another type.
-    fn looked_up(&self, column: usize) -> Option<&Found> {
+    fn looked_up(&self, column: usize) -> Option<&StoredValue> {
         match self {
-            Self::LookedUp(values) => Some(values.get(column).unwrap_or(&Found::Real(f64::NAN))),
+            Self::LookedUp(values) => Some(values.get(column).unwrap_or(&StoredValue::Real(f64::NAN))),
             Self::Sqlite(_) | Self::Postgres(_) => None,
         }
     }

@@ -34,7 +34,7 @@ impl Bench {
         set(&self.writer, name, value);
     }
 
-    fn found(&self, name: &str) -> Option<Found> {
+    fn found(&self, name: &str) -> Option<StoredValue> {
         found(&self.lookups, name).unwrap()
     }
 
@@ -71,7 +71,7 @@ fn statement(name: &str) -> BoundStatement {
 }
 
 /// The value of the row, if there is one.
-fn found(lookups: &Lookups, name: &str) -> Result<Option<Found>, BoundStatement> {
+fn found(lookups: &Lookups, name: &str) -> Result<Option<StoredValue>, BoundStatement> {
     let rows = lookups.look_up(statement(name))?;
     Ok(rows.first().map(|row| row[0].clone()))
 }
@@ -80,10 +80,10 @@ fn found(lookups: &Lookups, name: &str) -> Result<Option<Found>, BoundStatement>
 fn what_was_found_is_not_read_again_until_something_is_committed() {
     let bench = Bench::new();
     bench.set("one", 1);
-    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+    assert_eq!(bench.found("one"), Some(StoredValue::Integer(1)));
     assert_eq!(bench.found("none"), None);
     bench.takes_all_connections();
-    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+    assert_eq!(bench.found("one"), Some(StoredValue::Integer(1)));
     assert_eq!(bench.found("none"), None, "that there is none is kept as well");
     assert_eq!(found(&bench.lookups, "another"), Err(statement("another")));
     bench.set("another", 2);
@@ -101,7 +101,7 @@ fn a_commit_of_anybody_is_seen_at_once() {
     for value in 0..100 {
         set([&bench.writer, &another][value as usize % 2], "one", value);
         for _ in 0..2 {
-            assert_eq!(bench.found("one"), Some(Found::Integer(value)));
+            assert_eq!(bench.found("one"), Some(StoredValue::Integer(value)));
         }
         match value % 10 {
             // The log begins anew.
@@ -110,7 +110,7 @@ fn a_commit_of_anybody_is_seen_at_once() {
             7 => another.execute_batch("VACUUM").unwrap(),
             _ => {}
         }
-        assert_eq!(bench.found("one"), Some(Found::Integer(value)));
+        assert_eq!(bench.found("one"), Some(StoredValue::Integer(value)));
     }
 }
 
@@ -118,7 +118,7 @@ fn a_commit_of_anybody_is_seen_at_once() {
 fn what_is_not_committed_is_not_seen() {
     let bench = Bench::new();
     bench.set("one", 1);
-    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+    assert_eq!(bench.found("one"), Some(StoredValue::Integer(1)));
     // So many pages that some are written to the log before it is known how this ends.
     bench
         .writer
@@ -128,9 +128,9 @@ fn what_is_not_committed_is_not_seen() {
         bench.set(&format!("another {number:0200}"), 2);
     }
     bench.set("one", 2);
-    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+    assert_eq!(bench.found("one"), Some(StoredValue::Integer(1)));
     bench.writer.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+    assert_eq!(bench.found("one"), Some(StoredValue::Integer(1)));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn nobody_finds_what_was_replaced_before_they_asked() {
                 while committed.load(Ordering::Acquire) < 500 {
                     let least = committed.load(Ordering::Acquire);
                     // Whoever finds all connections taken asks the driver, which is not here.
-                    if let Ok(Some(Found::Integer(value))) = found(&bench.lookups, "one") {
+                    if let Ok(Some(StoredValue::Integer(value))) = found(&bench.lookups, "one") {
                         assert!(value >= least, "{value} was found after {least} was committed");
                     }
                 }
@@ -155,7 +155,7 @@ fn nobody_finds_what_was_replaced_before_they_asked() {
             committed.store(value, Ordering::Release);
         }
     });
-    assert_eq!(bench.found("one"), Some(Found::Integer(500)));
+    assert_eq!(bench.found("one"), Some(StoredValue::Integer(500)));
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn what_is_kept_is_bounded() {
     for number in 0..20_000 {
         bench.found(&format!("{number:0100}"));
     }
-    assert_eq!(bench.found("long"), Some(Found::Text(long)));
+    assert_eq!(bench.found("long"), Some(StoredValue::Text(long)));
     let kept = bench.lookups.inner().kept.bytes();
     assert!((1 << 20..=2 << 20).contains(&kept), "{kept}");
     bench.takes_all_connections();
@@ -182,7 +182,7 @@ fn what_is_kept_is_bounded() {
 fn what_is_asked_for_once_displaces_nothing() {
     let bench = Bench::new();
     bench.set("one", 1);
-    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+    assert_eq!(bench.found("one"), Some(StoredValue::Integer(1)));
     let kept = bench.lookups.inner().kept.bytes();
     for number in 0..20_000 {
         let other = statement(&format!("{number:0100}"));
@@ -190,17 +190,17 @@ fn what_is_asked_for_once_displaces_nothing() {
     }
     assert_eq!(bench.lookups.inner().kept.bytes(), kept);
     bench.takes_all_connections();
-    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+    assert_eq!(bench.found("one"), Some(StoredValue::Integer(1)));
 }
 
 #[test]
 fn what_was_forgotten_is_read_again() {
     let bench = Bench::new();
     bench.set("one", 1);
-    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+    assert_eq!(bench.found("one"), Some(StoredValue::Integer(1)));
     bench.lookups.forget_all();
     assert_eq!(bench.lookups.inner().kept.bytes(), 0);
-    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+    assert_eq!(bench.found("one"), Some(StoredValue::Integer(1)));
     bench.lookups.forget_all();
     bench.takes_all_connections();
     assert_eq!(found(&bench.lookups, "one"), Err(statement("one")));
@@ -210,7 +210,7 @@ fn what_was_forgotten_is_read_again() {
 fn nothing_is_found_once_they_are_closed() {
     let bench = Bench::new();
     bench.set("one", 1);
-    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+    assert_eq!(bench.found("one"), Some(StoredValue::Integer(1)));
     bench.lookups.close();
     assert!(found(&bench.lookups, "one").is_err());
     // Nobody has the database open any more but the one who writes, and so it leaves one file.
@@ -240,6 +240,6 @@ fn without_a_log_nothing_is_kept() {
     assert!(lookups.0.index.is_none());
     for value in 0..3 {
         set(&writer, "one", value);
-        assert_eq!(found(&lookups, "one"), Ok(Some(Found::Integer(value))));
+        assert_eq!(found(&lookups, "one"), Ok(Some(StoredValue::Integer(value))));
     }
 }

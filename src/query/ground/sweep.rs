@@ -245,9 +245,9 @@ mod tests {
         }
     }
 
-    type Found = Vec<(i64, i64, Vec<usize>)>;
+    type Winners = Vec<(i64, i64, Vec<usize>)>;
 
-    fn swept(spans: &[Span]) -> Found {
+    fn swept(spans: &[Span]) -> Winners {
         let mut sorted = spans.to_vec();
         sorted.sort_by_key(|span| span.start);
         let mut found = Vec::new();
@@ -265,8 +265,8 @@ mod tests {
     }
 
     /// Looks at every unit of time by itself.
-    fn looked_at(spans: &[Span]) -> Found {
-        let mut found: Found = Vec::new();
+    fn looked_at(spans: &[Span]) -> Winners {
+        let mut found: Winners = Vec::new();
         for moment in 0..64 {
             let covering: Vec<&Span> = spans
                 .iter()

@@ -36,7 +36,7 @@ pub(super) struct Competing {
 
 /// Where resolving stopped.
 #[derive(Clone, Copy, Debug)]
-enum Found {
+enum Stopped {
     /// At a row that shares its time with no other; the moment by which such rows must end.
     Apart(i64),
     /// Behind the last row.
@@ -110,14 +110,14 @@ impl Competing {
                 }
                 continue;
             };
-            let found = self.resolve(&rows, turn);
-            self.resolving = matches!(found, Found::TurnIsOver);
+            let stopped = self.resolve(&rows, turn);
+            self.resolving = matches!(stopped, Stopped::TurnIsOver);
             // What was resolved lies before the samples that need no resolving.
             let goes_on = !self.resolving
                 && self.lay_resolved(out, turn)
-                && match found {
-                    Found::Apart(until) => self.lay_apart(&rows, until, out),
-                    Found::End | Found::TurnIsOver => true,
+                && match stopped {
+                    Stopped::Apart(until) => self.lay_apart(&rows, until, out),
+                    Stopped::End | Stopped::TurnIsOver => true,
                 };
             if self.resolving || self.row < rows.starts.len() {
                 self.rows = Some(rows);
@@ -129,16 +129,16 @@ impl Competing {
     }
 
     /// Resolves rows up to the first that shares its time with no other, as far as the turn goes.
-    fn resolve(&mut self, rows: &Rows, turn: &mut Turn) -> Found {
+    fn resolve(&mut self, rows: &Rows, turn: &mut Turn) -> Stopped {
         while let Some(sample) = rows.sample(self.row) {
             if !self.resolver.settle(sample.start, turn) {
-                return Found::TurnIsOver;
+                return Stopped::TurnIsOver;
             }
             if rows.is_apart(self.row)
                 && let Some(until) = self.resolver.clear_from(sample.start)
                 && sample.end <= until
             {
-                return Found::Apart(until);
+                return Stopped::Apart(until);
             }
             self.row += 1;
             let next = rows.starts.get(self.row).copied();
@@ -146,11 +146,11 @@ impl Competing {
         }
         if let Some(last) = rows.starts.last() {
             if !self.resolver.settle(*last, turn) {
-                return Found::TurnIsOver;
+                return Stopped::TurnIsOver;
             }
             self.resolver.advance(*last);
         }
-        Found::End
+        Stopped::End
     }
 
     /// Resolves what is left when there are no more rows. `false`: the turn is over before that.

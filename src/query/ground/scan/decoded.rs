@@ -34,11 +34,11 @@ pub(super) struct Decoded {
     rows: DecodedRows,
     schema: SchemaRef,
     selection: Selection,
-    found: Vec<Found>,
+    objects: Vec<SelectedObject>,
 }
 
 /// An object, the ids of its dead rows, and the stretches in which rows may be selected.
-type Found = (Arc<PieceFile>, Arc<[RecordId]>, Vec<Stretch>);
+type SelectedObject = (Arc<PieceFile>, Arc<[RecordId]>, Vec<Stretch>);
 
 impl Decoded {
     /// Finds the rows of a chain, unless they lie in too many stretches or their columns have to be
@@ -46,7 +46,7 @@ impl Decoded {
     pub(super) async fn find(scan: &Scan, chain: &Chain<'_>) -> Option<Self> {
         let touched = scan.selection.touched()?;
         let rows = &scan.objects.decoded;
-        let mut found = Vec::with_capacity(chain.len());
+        let mut objects = Vec::with_capacity(chain.len());
         let mut left = MOST_STRETCHES;
         for (piece, place) in chain {
             let file = rows.open(place).await.ok()?;
@@ -55,13 +55,13 @@ impl Decoded {
             }
             let stretches = stretches(&file, touched.start, touched.end, left)?;
             left -= stretches.len();
-            found.push((file, Arc::clone(&piece.dead), stretches));
+            objects.push((file, Arc::clone(&piece.dead), stretches));
         }
         Some(Self {
             rows: rows.clone(),
             schema: Arc::clone(&scan.schema),
             selection: scan.selection.clone(),
-            found,
+            objects,
         })
     }
 
@@ -74,8 +74,8 @@ impl Step for Decoded {
     const NAME: &'static str = "DecodedExec";
 
     fn detail(&self) -> String {
-        let stretches: usize = self.found.iter().map(|(_, _, stretches)| stretches.len()).sum();
-        format!("objects={}, stretches={stretches}", self.found.len())
+        let stretches: usize = self.objects.iter().map(|(_, _, stretches)| stretches.len()).sum();
+        format!("objects={}, stretches={stretches}", self.objects.len())
     }
 
     fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
@@ -84,8 +84,8 @@ impl Step for Decoded {
     }
 
     fn run(self, _inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
-        let found = self.found.clone().into_iter();
-        let stretches = found.flat_map(|(file, dead, stretches)| {
+        let objects = self.objects.clone().into_iter();
+        let stretches = objects.flat_map(|(file, dead, stretches)| {
             let of_file = move |stretch| (Arc::clone(&file), Arc::clone(&dead), stretch);
             stretches.into_iter().map(of_file)
         });

@@ -53,7 +53,7 @@ pub struct ServiceSettings {
 pub struct Service {
     url: reqwest::Url,
     client: reqwest::Client,
-    known: Cache<(PersonId, i32, i32), Option<Arc<Found>>>,
+    known: Cache<(PersonId, i32, i32), Option<Arc<KnownPlace>>>,
     per_person: u64,
     /// The number of positions for each reader since their current minute began.
     asked: ShortLived<PersonId, Arc<AtomicU64>>,
@@ -88,7 +88,11 @@ impl Service {
         })
     }
 
-    async fn found(&self, reader: PersonId, position: Position) -> Result<Option<Arc<Found>>, GeocoderError> {
+    async fn found(
+        &self,
+        reader: PersonId,
+        position: Position,
+    ) -> Result<Option<Arc<KnownPlace>>, GeocoderError> {
         let cell = (
             reader,
             (position.latitude * CELLS).round() as i32,
@@ -98,7 +102,11 @@ impl Service {
         self.known.get_or_find(&cell, self.ask(reader, position)).await
     }
 
-    async fn ask(&self, reader: PersonId, position: Position) -> Result<Option<Arc<Found>>, GeocoderError> {
+    async fn ask(
+        &self,
+        reader: PersonId,
+        position: Position,
+    ) -> Result<Option<Arc<KnownPlace>>, GeocoderError> {
         if self.is_resting() {
             self.nameless.fetch_add(1, Ordering::Relaxed);
             return Err(GeocoderError::Resting);
@@ -116,7 +124,7 @@ impl Service {
         answer
     }
 
-    async fn fetched(&self, position: Position) -> Result<Option<Arc<Found>>, GeocoderError> {
+    async fn fetched(&self, position: Position) -> Result<Option<Arc<KnownPlace>>, GeocoderError> {
         let failed = |error: reqwest::Error| GeocoderError::Unavailable(error.without_url().to_string());
         let mut url = self.url.clone();
         url.query_pairs_mut()
@@ -226,7 +234,7 @@ struct Address {
 
 /// A place without the distance to the position in question.
 #[derive(Debug)]
-struct Found {
+struct KnownPlace {
     place: Place,
 }
 
@@ -240,7 +248,7 @@ impl Answer {
     }
 
     /// `None` where the service knows no place.
-    fn found(self) -> Result<Option<Found>, GeocoderError> {
+    fn found(self) -> Result<Option<KnownPlace>, GeocoderError> {
         if self.error.is_some() {
             return Ok(None);
         }
@@ -282,11 +290,11 @@ impl Answer {
             time_zone: None,
             attribution: self.licence.unwrap_or_default().into(),
         };
-        Ok(Some(Found { place }))
+        Ok(Some(KnownPlace { place }))
     }
 }
 
-impl Found {
+impl KnownPlace {
     fn place(&self, position: Position) -> Option<Place> {
         let distance = position.distance_to(Position::new(self.place.latitude, self.place.longitude));
         (distance <= FARTHEST).then(|| Place {
@@ -300,7 +308,7 @@ impl Found {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Option<Found>, GeocoderError> {
+    fn read(text: &str) -> Result<Option<KnownPlace>, GeocoderError> {
         Answer::read(text.as_bytes())?.found()
     }
 
