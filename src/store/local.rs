@@ -172,7 +172,7 @@ impl ObjectStore for DurableDirectory {
         let (names, location) = (Arc::clone(&self.names), location.clone());
         let upload = blocking(move || {
             let (file, staged) = names.staging.begin().map_err(|error| failure(&location, error))?;
-            Ok(Upload {
+            Ok(StagedUpload {
                 state: Arc::new(UploadState {
                     names,
                     location,
@@ -219,8 +219,9 @@ impl ObjectStore for DurableDirectory {
     }
 }
 
+/// An object whose parts are written to a staging file.
 #[derive(Debug)]
-struct Upload {
+struct StagedUpload {
     state: Arc<UploadState>,
     offset: u64,
     open: bool,
@@ -235,7 +236,7 @@ struct UploadState {
 }
 
 #[async_trait]
-impl MultipartUpload for Upload {
+impl MultipartUpload for StagedUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
         let offset = self.offset;
         self.offset += data.content_length() as u64;
@@ -273,7 +274,7 @@ impl MultipartUpload for Upload {
     }
 }
 
-impl Drop for Upload {
+impl Drop for StagedUpload {
     fn drop(&mut self) {
         if self.open {
             // Errors do not matter here: staging is swept.

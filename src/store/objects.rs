@@ -28,7 +28,7 @@ use super::local::{Disk, DurableDirectory, SystemDisk};
 use super::signing::Signing;
 use crate::model::time::Instant;
 use s3::open_s3;
-pub use writing::Upload;
+pub use writing::ObjectWriter;
 use writing::{Claim, PART_BYTES, WRITTEN_BYTES, create, not_written};
 
 /// Where objects are kept.
@@ -319,7 +319,7 @@ impl ObjectStorage {
 
     /// Begins an object whose content arrives in chunks. Nothing is visible until `finish` returns. Nobody
     /// else may write an object of this name: sent in parts, it would replace theirs.
-    pub fn upload(&self, path: &str) -> Result<Upload, StoreError> {
+    pub fn upload(&self, path: &str) -> Result<ObjectWriter, StoreError> {
         self.begin(path, Claim::Needless)
     }
 
@@ -327,17 +327,17 @@ impl ObjectStorage {
     /// gets `Exists`, from `write` or from `finish`. Stores put an object sent in parts in the place of any
     /// other, so its name is claimed before the first part is sent: an empty object has it until `finish`
     /// returns, or until somebody removes what an interrupted upload left.
-    pub fn upload_contested(&self, path: &str) -> Result<Upload, StoreError> {
+    pub fn upload_contested(&self, path: &str) -> Result<ObjectWriter, StoreError> {
         self.begin(path, Claim::Due)
     }
 
-    fn begin(&self, path: &str, claim: Claim) -> Result<Upload, StoreError> {
+    fn begin(&self, path: &str, claim: Claim) -> Result<ObjectWriter, StoreError> {
         let part_bytes = if self.directory.is_some() {
             WRITTEN_BYTES
         } else {
             PART_BYTES
         };
-        Ok(Upload::new(
+        Ok(ObjectWriter::new(
             Arc::clone(&self.store),
             location(path)?,
             part_bytes,

@@ -14,7 +14,7 @@ use super::encoding::{Ahead, Encoder};
 pub use super::encoding::{ROW_GROUP_ROWS, Target};
 use super::errors::StoreError;
 use super::folder_names::DATA_FOLDER;
-use super::objects::{ObjectStorage, Upload};
+use super::objects::{ObjectStorage, ObjectWriter};
 use super::rollups::keeping::Keeping;
 use crate::catalog::records::{Bounds, NewPiece, NewPlace};
 use crate::model::ids::{IdSource, PersonId, PieceId};
@@ -42,7 +42,7 @@ struct OpenPiece {
     until: i64,
     /// Boxed, because it moves to a thread that may block and back, and has some kilobytes.
     encoder: Box<Encoder>,
-    upload: Upload,
+    writer: ObjectWriter,
     rows: i64,
     bounds: Bounds,
 }
@@ -132,7 +132,7 @@ impl<'a> PieceWriter<'a> {
         let rollups = self.keeps_rollups.then(|| Keeping::of(&self.schema)).flatten();
         let encoder = Encoder::new(&self.target, &id.to_string(), &self.schema, ahead)?;
         let encoder = Box::new(encoder.keeping(rollups));
-        let upload = self.objects.upload(&path)?;
+        let writer = self.objects.upload(&path)?;
         let bounds = Bounds {
             min_start: Instant::from_micros(start),
             max_start: Instant::from_micros(start),
@@ -143,7 +143,7 @@ impl<'a> PieceWriter<'a> {
             path,
             until,
             encoder,
-            upload,
+            writer,
             rows: 0,
             bounds,
         });
@@ -170,7 +170,7 @@ impl<'a> PieceWriter<'a> {
         .await?;
         open.encoder = encoder;
         if !full_groups.is_empty() {
-            open.upload.write(full_groups.into()).await?;
+            open.writer.write(full_groups.into()).await?;
         }
         self.open = Some(open);
         Ok(())
@@ -182,8 +182,8 @@ impl<'a> PieceWriter<'a> {
         };
         let encoder = open.encoder;
         let (last, summary) = run_blocking(move || encoder.finish()).await?;
-        open.upload.write(last.into()).await?;
-        open.upload.finish().await?;
+        open.writer.write(last.into()).await?;
+        open.writer.finish().await?;
         self.done.push(NewPiece {
             id: open.id,
             rows: open.rows,

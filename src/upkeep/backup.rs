@@ -324,27 +324,27 @@ async fn copy_object(
         Ok(content) => content,
         Err(error) => return Ok(Outcome::Unread(error)),
     };
-    let mut upload = to.upload(path)?;
+    let mut writer = to.upload(path)?;
     let mut found = crc32fast::Hasher::new();
     while let Some(part) = content.next().await {
         match part {
             Ok(part) => {
                 found.update(&part);
-                upload.write(part).await?;
+                writer.write(part).await?;
             }
             Err(error) => {
-                upload.abort().await?;
+                writer.abort().await?;
                 return Ok(Outcome::Unread(error));
             }
         }
     }
     if found.finalize() != checksum {
-        upload.abort().await?;
+        writer.abort().await?;
         return Ok(Outcome::Unread(StoreError::corrupt(format!(
             "object {path} differs from what was written, so it was not copied"
         ))));
     }
-    upload.finish().await?;
+    writer.finish().await?;
     Ok(Outcome::Copied)
 }
 

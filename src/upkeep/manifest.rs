@@ -23,7 +23,7 @@ use crate::catalog::estates::{EstatePage, EstateReader, EstateWriter, KnownManif
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::objects::{ObjectStorage, Upload};
+use crate::store::objects::{ObjectStorage, ObjectWriter};
 
 /// How many manifests of a person are kept.
 const KEPT_MANIFESTS: usize = 2;
@@ -160,17 +160,17 @@ async fn write_next(
     };
     let state = estate.state;
     let path = manifest_path(person, number);
-    let mut upload = stores.objects().upload_contested(&path)?;
-    let sent = match send(person, estate, &mut upload).await {
+    let mut writer = stores.objects().upload_contested(&path)?;
+    let sent = match send(person, estate, &mut writer).await {
         // Others may have looked before its number was claimed: they do not know that it is coming.
         Ok(()) => expect_newest(stores, person, number).await,
         failed => failed,
     };
     let sent = match sent {
-        Ok(()) => upload.finish().await,
+        Ok(()) => writer.finish().await,
         Err(error) => {
             // What stays of it is removed with the older ones.
-            let _ = upload.abort().await;
+            let _ = writer.abort().await;
             Err(error)
         }
     };
@@ -242,18 +242,22 @@ async fn note(
 
 /// Sends everything known of a person. The number is claimed on the way, after the reading began: whoever
 /// finds it claimed reads a later state.
-async fn send(person: PersonId, mut estate: EstateReader, upload: &mut Upload) -> Result<(), StoreError> {
+async fn send(
+    person: PersonId,
+    mut estate: EstateReader,
+    writer: &mut ObjectWriter,
+) -> Result<(), StoreError> {
     let mut lines = Lines::begin(person, estate.read_at)?;
     while let Some(page) = estate.next().await? {
         for row in page.rows {
             lines.row(&Row(page.table.clone(), row))?;
         }
         if let Some(ready) = lines.ready() {
-            upload.write(ready).await?;
+            writer.write(ready).await?;
         }
     }
     estate.end().await?;
-    upload.write(lines.end()?).await
+    writer.write(lines.end()?).await
 }
 
 /// Where a manifest mentions a person.

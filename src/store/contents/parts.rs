@@ -6,12 +6,12 @@ use super::content::{Part, PartName};
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::checksums::Summing;
-use crate::store::objects::{ObjectStorage, Upload};
+use crate::store::objects::{ObjectStorage, ObjectWriter};
 
 /// A part being written. Dropping it leaves nothing visible.
 pub struct PartWriter {
     name: PartName,
-    upload: Upload,
+    writer: ObjectWriter,
     summing: Summing,
     began: Instant,
 }
@@ -19,7 +19,7 @@ pub struct PartWriter {
 impl PartWriter {
     pub(super) fn new(objects: &ObjectStorage, name: PartName, began: Instant) -> Result<Self, StoreError> {
         Ok(Self {
-            upload: objects.upload(&name.path())?,
+            writer: objects.upload(&name.path())?,
             name,
             summing: Summing::default(),
             began,
@@ -39,7 +39,7 @@ impl PartWriter {
 
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         self.summing.take(&bytes);
-        self.upload.write(bytes).await
+        self.writer.write(bytes).await
     }
 
     /// Makes the part durable. Nothing refers to it until it is registered.
@@ -47,8 +47,8 @@ impl PartWriter {
         let bytes = self.summing.bytes();
         let table = Bytes::from(self.summing.end_of_blocks());
         self.summing.take(&table);
-        self.upload.write(table).await?;
-        self.upload.finish().await?;
+        self.writer.write(table).await?;
+        self.writer.finish().await?;
         let (checksum, footer) = self.summing.finish();
         Ok(Part {
             id: self.name.part,
@@ -61,6 +61,6 @@ impl PartWriter {
 
     /// Gives up, and removes what was sent.
     pub async fn abandon(self) -> Result<(), StoreError> {
-        self.upload.abort().await
+        self.writer.abort().await
     }
 }

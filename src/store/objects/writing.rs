@@ -28,9 +28,9 @@ pub(super) enum Claim {
     Made,
 }
 
-/// An object being written. Dropping it leaves nothing visible, except the claim of a contested name.
+/// Writes one object. Dropping it leaves nothing visible, except the claim of a contested name.
 #[derive(Debug)]
-pub struct Upload {
+pub struct ObjectWriter {
     store: Arc<dyn ObjectStore>,
     claim: Claim,
     location: Path,
@@ -40,7 +40,7 @@ pub struct Upload {
     parts: Option<WriteMultipart>,
 }
 
-impl Upload {
+impl ObjectWriter {
     pub(super) const fn new(
         store: Arc<dyn ObjectStore>,
         location: Path,
