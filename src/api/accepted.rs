@@ -27,17 +27,17 @@ type Token = (PersonId, Option<Uuid>, Option<Instant>);
 
 /// Tokens that were accepted recently.
 #[derive(Clone, Debug)]
-pub struct Accepted {
+pub struct AcceptedTokens {
     seen: ShortLived<Token, PersonState>,
 }
 
-impl Default for Accepted {
+impl Default for AcceptedTokens {
     fn default() -> Self {
         Self::lasting(REMEMBERED_FOR)
     }
 }
 
-impl Accepted {
+impl AcceptedTokens {
     fn lasting(lasts: Duration) -> Self {
         Self {
             seen: ShortLived::of(REMEMBERED_TOKENS, lasts),
@@ -85,7 +85,7 @@ mod tests {
         let state = catalog.person_state(person).await.unwrap().expect("a state");
         let reader = Reader::for_tests(person);
         for (lasts, is_accepted) in [(REMEMBERED_FOR, true), (Duration::ZERO, false)] {
-            let accepted = Accepted::lasting(lasts);
+            let accepted = AcceptedTokens::lasting(lasts);
             accepted.note(&reader, state);
             assert_eq!(accepted.in_state(&reader, state), is_accepted);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::api::accepted::Accepted;
+use crate::api::accepted::AcceptedTokens;
 use crate::api::admission::Admission;
 use crate::api::metrics::Metrics;
 use crate::api::rates::Rates;
@@ -47,7 +47,7 @@ pub struct App {
     pub ids: Arc<dyn IdSource>,
     pub verifier: Verifier,
     /// The tokens that were accepted, and in which state of their person.
-    pub accepted: Accepted,
+    pub accepted: AcceptedTokens,
     /// Makes tokens, if this service issues its own.
     pub minter: Option<Minter>,
     /// How much one person may have of each thing.

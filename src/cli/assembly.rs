@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::api::accepted::Accepted;
+use crate::api::accepted::AcceptedTokens;
 use crate::api::admission::{Admission, Room};
 use crate::api::app::{App, Shared};
 use crate::api::metrics::Metrics;
@@ -118,7 +118,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
     let people = people_services(settings, &stores, &registry, &metrics.meters.upkeep, &caches);
     let app = Arc::new(App {
         verifier: foundations.verifier,
-        accepted: Accepted::default(),
+        accepted: AcceptedTokens::default(),
         minter: foundations.minter,
         limits: settings.limits,
         sessions: people.sessions,

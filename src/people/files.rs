@@ -26,5 +26,5 @@ pub use file::{AnnouncedFile, File, FileState, ScanState};
 pub use final_removal::PurgedFiles;
 pub use handle::{FileSettings, Files};
 pub use listing::{Listing, ListingFilter};
-pub use upload::{Awaited, Received, Sent, UploadError};
+pub use upload::{Awaited, Received, SentBytes, UploadError};
 pub use versions::NewFile;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::people::files::Sent;
+use crate::people::files::SentBytes;
 
 /// Which bytes of a file a request wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,19 +39,19 @@ pub fn requested_range(header: Option<&str>, length: u64) -> RequestedRange {
 
 /// What `Content-Range` says about a body; `None` if it is not understood.
 #[must_use]
-pub fn sent(text: &str) -> Option<Sent> {
+pub fn sent(text: &str) -> Option<SentBytes> {
     let (range, total) = text.trim().strip_prefix("bytes ")?.trim().split_once('/')?;
     let total = match total {
         "*" => None,
         total => Some(number(total)?),
     };
     if range == "*" {
-        return Some(Sent::Question { total });
+        return Some(SentBytes::Question { total });
     }
     let (first, last) = range.split_once('-')?;
     let (from, last) = (number(first)?, number(last)?);
     let until = last.checked_add(1)?;
-    (from < until).then_some(Sent::Range { from, until, total })
+    (from < until).then_some(SentBytes::Range { from, until, total })
 }
 
 /// A position among bytes; a number that is too large lies beyond all of them.
@@ -114,11 +114,11 @@ mod tests {
 
     #[test]
     fn a_part_of_an_upload_says_where_it_belongs() {
-        let range = |from, until, total| Some(Sent::Range { from, until, total });
+        let range = |from, until, total| Some(SentBytes::Range { from, until, total });
         assert_eq!(sent("bytes 0-9/10"), range(0, 10, Some(10)));
         assert_eq!(sent("bytes 4-9/*"), range(4, 10, None));
-        assert_eq!(sent("bytes */10"), Some(Sent::Question { total: Some(10) }));
-        assert_eq!(sent("bytes */*"), Some(Sent::Question { total: None }));
+        assert_eq!(sent("bytes */10"), Some(SentBytes::Question { total: Some(10) }));
+        assert_eq!(sent("bytes */*"), Some(SentBytes::Question { total: None }));
         for text in [
             "",
             "bytes",

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{
     AnnouncedFile, File, FileSettings, FileState, Files, FilesError, Listing, ListingFilter, Received,
-    ScanState, Sent, UploadError,
+    ScanState, SentBytes, UploadError,
 };
 use crate::catalog::Catalog;
 use crate::catalog::test_databases::{address_in, databases_at_hand, file_in};
@@ -105,10 +105,10 @@ impl Bench {
     }
 
     async fn upload(&self, id: Uuid, bytes: &[u8]) -> Result<Received, UploadError<()>> {
-        self.send(id, Sent::All, bytes).await
+        self.send(id, SentBytes::All, bytes).await
     }
 
-    async fn send(&self, id: Uuid, sent: Sent, bytes: &[u8]) -> Result<Received, UploadError<()>> {
+    async fn send(&self, id: Uuid, sent: SentBytes, bytes: &[u8]) -> Result<Received, UploadError<()>> {
         let pieces: Vec<_> = bytes
             .chunks(3)
             .map(|piece| Ok(Bytes::copy_from_slice(piece)))
@@ -202,8 +202,8 @@ fn announced(name: &str, size: u64) -> AnnouncedFile {
     }
 }
 
-const fn range(from: u64, until: u64, total: u64) -> Sent {
-    Sent::Range {
+const fn range(from: u64, until: u64, total: u64) -> SentBytes {
+    SentBytes::Range {
         from,
         until,
         total: Some(total),
@@ -236,7 +236,7 @@ async fn a_new_upload_archives_the_version_before() {
 async fn bytes_come_in_ranges_that_may_overlap_and_leave_no_gap() {
     let bench = Bench::sqlite().await;
     let id = bench.create("a", 10).await.unwrap();
-    let question = Sent::Question { total: Some(10) };
+    let question = SentBytes::Question { total: Some(10) };
     assert_eq!(received(bench.send(id, question, b"").await), Some(0));
     assert_eq!(received(bench.send(id, range(0, 4, 10), b"0123").await), Some(4));
     assert_eq!(
@@ -279,7 +279,7 @@ async fn what_does_not_fit_the_announcement_leaves_the_version_as_it_was() {
     ));
     let other = bench.send(id, range(0, 3, 9), b"012").await;
     assert!(matches!(other, Err(UploadError::OtherTotal { said: 9, .. })));
-    let outside = Sent::Range {
+    let outside = SentBytes::Range {
         from: 0,
         until: 6,
         total: None,
@@ -302,11 +302,11 @@ async fn a_connection_that_breaks_leaves_what_came() {
     let pieces = vec![Ok(Bytes::from_static(b"012")), Err("broken")];
     let outcome = bench
         .files
-        .receive(id, Sent::All, futures::stream::iter(pieces))
+        .receive(id, SentBytes::All, futures::stream::iter(pieces))
         .await;
     assert!(matches!(outcome, Err(UploadError::Body("broken"))));
     assert_eq!(
-        received(bench.send(id, Sent::Question { total: None }, b"").await),
+        received(bench.send(id, SentBytes::Question { total: None }, b"").await),
         Some(3)
     );
     assert_eq!(received(bench.send(id, range(3, 6, 6), b"345").await), None);
@@ -321,7 +321,7 @@ async fn an_upload_that_begins_anew_ends_the_one_that_still_runs() {
     sender.unbounded_send(Ok(Bytes::from_static(b"old"))).unwrap();
     let slow = tokio::spawn({
         let files = bench.files.clone();
-        async move { files.receive(id, Sent::All, receiver).await }
+        async move { files.receive(id, SentBytes::All, receiver).await }
     });
     // Until the slow one has read what there is, it has not begun.
     while !sender.is_empty() {
@@ -343,7 +343,7 @@ async fn an_upload_that_begins_anew_ends_the_one_that_still_runs() {
 async fn whoever_asks_for_an_empty_file_while_it_is_completed_hears_that_it_is_there() {
     for bench in Bench::all().await {
         let id = bench.create("a", 0).await.unwrap();
-        let question = Sent::Question { total: Some(0) };
+        let question = SentBytes::Question { total: Some(0) };
         let (sender, receiver) = futures::channel::mpsc::unbounded::<Result<Bytes, ()>>();
         sender.unbounded_send(Ok(Bytes::new())).unwrap();
         let slow = tokio::spawn({
@@ -358,7 +358,7 @@ async fn whoever_asks_for_an_empty_file_while_it_is_completed_hears_that_it_is_t
         drop(sender);
         assert_eq!(received(slow.await.unwrap()), None);
         assert_eq!(received(bench.send(id, question, b"").await), None, "long after");
-        let other = Sent::Question { total: Some(1) };
+        let other = SentBytes::Question { total: Some(1) };
         assert!(matches!(
             bench.send(id, other, b"").await,
             Err(UploadError::OtherTotal {
@@ -570,7 +570,7 @@ async fn changes_are_told_by_the_time_that_all_nodes_share() {
             let begin = files.catalog.now().await.unwrap();
             let created = files.create(person, announced("a", 3)).await.unwrap().file;
             let body = futures::stream::iter([Ok::<_, ()>(Bytes::from_static(b"one"))]);
-            let received = files.receive(created.id, Sent::All, body).await;
+            let received = files.receive(created.id, SentBytes::All, body).await;
             assert!(matches!(received, Ok(Received::Whole(_))));
             files.delete(person, created.id, |_| true).await.unwrap();
             let soon = Instant::from_micros(begin.micros() + wrong / 2);

@@ -23,7 +23,7 @@ const PART_AGE: Duration = Duration::from_mins(1);
 
 /// Which bytes a sender says it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum SentBytes {
     /// All bytes, from the first on.
     All,
     /// The bytes from `from` up to but not including `until`, of `total`, if that was given.
@@ -36,7 +36,7 @@ pub enum Sent {
     Question { total: Option<u64> },
 }
 
-impl Sent {
+impl SentBytes {
     /// The positions from which and up to which bytes are sent of a file that was announced with this many.
     pub fn within<E>(self, announced: u64) -> Result<(u64, u64), UploadError<E>> {
         let (from, until, said) = match self {
@@ -129,13 +129,13 @@ impl Files {
 
     /// Receives bytes of the announced file `id`. When this returns `Ok`, what it reports is durable on every
     /// node.
-    pub async fn receive<S, E>(&self, id: Uuid, sent: Sent, body: S) -> Result<Received, UploadError<E>>
+    pub async fn receive<S, E>(&self, id: Uuid, sent: SentBytes, body: S) -> Result<Received, UploadError<E>>
     where
         S: Stream<Item = Result<Bytes, E>> + Unpin,
     {
         match (self.received(id, sent, body).await, sent) {
             // Another request may have completed the file meanwhile: to whoever only asks, it is there.
-            (Err(error @ (UploadError::Overtaken | UploadError::Closed)), Sent::Question { total }) => {
+            (Err(error @ (UploadError::Overtaken | UploadError::Closed)), SentBytes::Question { total }) => {
                 match self.finished(id, total).await {
                     Err(UploadError::Closed) => Err(error),
                     finished => finished.map(|file| Received::Whole(Box::new(file))),
@@ -145,7 +145,7 @@ impl Files {
         }
     }
 
-    async fn received<S, E>(&self, id: Uuid, sent: Sent, mut body: S) -> Result<Received, UploadError<E>>
+    async fn received<S, E>(&self, id: Uuid, sent: SentBytes, mut body: S) -> Result<Received, UploadError<E>>
     where
         S: Stream<Item = Result<Bytes, E>> + Unpin,
     {
@@ -153,17 +153,17 @@ impl Files {
         let announced = content.length;
         let (from, until) = sent.within(announced)?;
         let content = match sent {
-            Sent::Question { .. } if content.received() < announced => {
+            SentBytes::Question { .. } if content.received() < announced => {
                 return Ok(Received::Partly(content.received()));
             }
             // Nothing is missing, and no range could say so of an empty file: whoever asks completes it.
-            Sent::Question { .. } => content,
+            SentBytes::Question { .. } => content,
             // A gap cannot be stored. A sender that leaves one learns where to continue.
-            Sent::Range { .. } if from > content.received() => {
+            SentBytes::Range { .. } if from > content.received() => {
                 return Ok(Received::Partly(content.received()));
             }
-            Sent::Range { .. } => content,
-            Sent::All => self.emptied(content).await?,
+            SentBytes::Range { .. } => content,
+            SentBytes::All => self.emptied(content).await?,
         };
         let intake = Intake {
             files: self,
@@ -174,7 +174,7 @@ impl Files {
         };
         match (intake.run(&mut body, until - from).await, sent) {
             // A sender of ranges continues from the current position.
-            (Err(UploadError::Overtaken), Sent::Range { .. }) => {
+            (Err(UploadError::Overtaken), SentBytes::Range { .. }) => {
                 Ok(Received::Partly(self.open(id).await?.received()))
             }
             (outcome, _) => outcome,

@@ -22,7 +22,7 @@ use crate::api::layers::rates::charge_owner;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tickets::InvalidTicket;
-use crate::people::files::{Received, Sent, UploadError};
+use crate::people::files::{Received, SentBytes, UploadError};
 
 /// The path that bytes are sent to; a ticket follows.
 pub const PATH: &str = "/input/v1/upload";
@@ -53,7 +53,7 @@ pub async fn upload(
         ));
     }
     let sent = match text(&headers, &CONTENT_RANGE) {
-        None => Sent::All,
+        None => SentBytes::All,
         Some(range) => ranges::sent(range).ok_or_else(|| {
             ApiError::bad_request(format!(
                 "content-range {range:?} is not understood; expected bytes a-b/total or bytes */total"
@@ -62,7 +62,7 @@ pub async fn upload(
     };
     let awaited = match (app.files.awaited(id).await, sent) {
         // A client that missed the answer to its last bytes asks again.
-        (Err(UploadError::Closed), Sent::Question { total }) => {
+        (Err(UploadError::Closed), SentBytes::Question { total }) => {
             return shown(&app.files.finished(id, total).await?);
         }
         (awaited, _) => awaited?,
@@ -99,7 +99,7 @@ pub async fn upload(
 }
 
 /// A length that cannot be right is refused before anything is read.
-fn refuse_wrong_length(headers: &HeaderMap, sent: Sent, announced: u64) -> Result<(), ApiError> {
+fn refuse_wrong_length(headers: &HeaderMap, sent: SentBytes, announced: u64) -> Result<(), ApiError> {
     let Some(length) = text(headers, &CONTENT_LENGTH) else {
         return Ok(());
     };
@@ -107,16 +107,16 @@ fn refuse_wrong_length(headers: &HeaderMap, sent: Sent, announced: u64) -> Resul
         .parse()
         .map_err(|_| ApiError::bad_request("the header `content-length` is not a number"))?;
     let (expected, differs) = match sent {
-        Sent::All => {
+        SentBytes::All => {
             let differs = format!("the file was announced with {announced} bytes, but the body has {length}");
             (announced, differs)
         }
-        Sent::Range { from, until, .. } => {
+        SentBytes::Range { from, until, .. } => {
             let range = until - from;
             let differs = format!("content-range names {range} bytes, but the body has {length}");
             (range, differs)
         }
-        Sent::Question { .. } => return Ok(()),
+        SentBytes::Question { .. } => return Ok(()),
     };
     match length.cmp(&expected) {
         std::cmp::Ordering::Equal => Ok(()),

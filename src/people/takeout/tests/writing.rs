@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::orders::Bench;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
-use crate::people::files::{AnnouncedFile, File, FileSettings, Files, Received, Sent};
+use crate::people::files::{AnnouncedFile, File, FileSettings, Files, Received, SentBytes};
 use crate::people::limits::PersonLimits;
 use crate::people::takeout::ExportError;
 use crate::people::takeout::archive::Archive;
@@ -50,7 +50,7 @@ async fn put(bench: &Bench, name: &'static str) -> File {
     let files = files(bench);
     let id = files.create(bench.person, announced).await.unwrap().file.id;
     let bytes = futures::stream::iter([Ok::<_, ()>(Bytes::from_static(name.as_bytes()))]);
-    match files.receive(id, Sent::All, bytes).await.unwrap() {
+    match files.receive(id, SentBytes::All, bytes).await.unwrap() {
         Received::Whole(file) => *file,
         Received::Partly(bytes) => panic!("{bytes} bytes came"),
     }
