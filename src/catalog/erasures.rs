@@ -6,12 +6,12 @@
 //! the person's groups are noted, since they cannot be looked for when they are gone.
 //! Knows rows; knows nothing of what they mean, and nothing of the object store.
 
+mod erasing_mentions;
+mod erasing_own;
+mod erasing_texts;
 pub(super) mod erasure;
 mod mentions;
 mod owned_groups;
-mod purging;
-mod purging_mentions;
-mod purging_texts;
 mod rewriting;
 mod spellings;
 mod steps;

@@ -23,7 +23,7 @@ pub use bring_back::{BringBackError, harmful};
 pub use direct::Arrivals;
 pub use errors::FilesError;
 pub use file::{AnnouncedFile, File, FileState, ScanState};
-pub use final_removal::PurgedFiles;
+pub use final_removal::FinalRemoval;
 pub use handle::{FileSettings, Files};
 pub use listing::{Listing, ListingFilter};
 pub use upload::{Awaited, Received, SentBytes, UploadError};

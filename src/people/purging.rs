@@ -130,15 +130,15 @@ impl Purging {
         let Some(first) = deleted.first() else {
             return Ok(0);
         };
-        match self.files.purge(first.person, deleted).await {
-            Ok(purged) => {
-                for damage in &purged.kept {
+        match self.files.remove_for_good(first.person, deleted).await {
+            Ok(outcome) => {
+                for damage in &outcome.kept {
                     report_kept(damage);
                 }
-                if purged.removed > 0 {
+                if outcome.removed > 0 {
                     self.write_down_anew(first.person).await?;
                 }
-                Ok(purged.removed)
+                Ok(outcome.removed)
             }
             Err(FilesError::Store(error)) if !error.is_damage() => Err(error),
             Err(error) => {

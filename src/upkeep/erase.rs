@@ -129,19 +129,19 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<(), Store
     remember(stores.objects(), &erasure).await?;
     // A search that began before that moment does not count.
     let is_last = begun >= ends_at(dated.begun_at);
-    let mut purged = PurgeOutcome::default();
+    let mut searched = SearchOutcome::default();
     if let Some(person) = erasure.person {
         // Whose they were cannot be told.
         stores.objects().clear_interrupted_uploads(ERASURE_LENGTH).await?;
-        purged = Box::pin(purge(stores, &erasure, person)).await?;
+        searched = Box::pin(erase_everything(stores, &erasure, person)).await?;
         // At the end even if nothing was found: an earlier search may have ended between removing and this.
-        let ends = is_last && purged.left.is_none();
-        if purged.found || ends || erasure.purged_at.is_none() {
+        let ends = is_last && searched.left.is_none();
+        if searched.found || ends || erasure.purged_at.is_none() {
             stores.catalog.scour().await?;
         }
     }
     erasure.purged_at = Some(begun);
-    if is_last && purged.left.is_none() {
+    if is_last && searched.left.is_none() {
         erasure.ended_at = Some(begun);
         erasure.person = None;
     }
@@ -149,12 +149,12 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<(), Store
     if erasure.is_over() && dated.begun_at != erasure.begun_at {
         stores.catalog.forget_meta(&noticed_key(&erasure)).await?;
     }
-    purged.left.map_or(Ok(()), Err)
+    searched.left.map_or(Ok(()), Err)
 }
 
 /// The result of a search for what is left of a person.
 #[derive(Debug, Default)]
-struct PurgeOutcome {
+struct SearchOutcome {
     /// Whether anything was found.
     found: bool,
     /// Damage to data of others that may still name the person.
@@ -253,43 +253,43 @@ fn parse(path: &str) -> Option<(ErasureMark, Instant)> {
 
 /// Removes everything of a person from catalogue and store, until nothing more is found or the erasure is
 /// over.
-async fn purge(
+async fn erase_everything(
     stores: &UpkeepStores,
     erasure: &Erasure,
     person: PersonId,
-) -> Result<PurgeOutcome, StoreError> {
-    let mut purged = PurgeOutcome::default();
+) -> Result<SearchOutcome, StoreError> {
+    let mut searched = SearchOutcome::default();
     loop {
-        while stores.catalog.purge_own(erasure).await? {
-            purged.found = true;
+        while stores.catalog.erase_own(erasure).await? {
+            searched.found = true;
         }
         // Damage to what belongs to somebody else is no reason to keep the person's own data.
-        purged.left = purge_mentions(stores, erasure, &mut purged.found).await?;
+        searched.left = erase_mentions(stores, erasure, &mut searched.found).await?;
         // The last folder tells a rebuilt catalogue whom others may still name.
-        let kept = usize::from(purged.left.is_some());
+        let kept = usize::from(searched.left.is_some());
         let folders = FOLDERS_OF_PEOPLE.len() - kept;
         let mut removed = 0;
         for folder in FOLDERS_OF_PEOPLE.iter().take(folders) {
-            removed += purge_folder(stores, erasure, &format!("{folder}/{person}")).await?;
+            removed += erase_folder(stores, erasure, &format!("{folder}/{person}")).await?;
         }
         if removed > 0 {
-            purged.found = true;
+            searched.found = true;
             continue;
         }
         // Last: until then somebody may still write for the person, and have a key made. No transaction
         // includes the keys either, so that this too is asked right before.
-        if let Some(keys) = stores.snapshots.keys().filter(|_| purged.left.is_none())
+        if let Some(keys) = stores.snapshots.keys().filter(|_| searched.left.is_none())
             && stores.catalog.still_under_way(erasure).await?.is_some()
         {
             keys.forget(person).await?;
         }
-        return Ok(purged);
+        return Ok(searched);
     }
 }
 
 /// Removes a person from the data of others, and from the older manifests that held it. Returns the damage
 /// that was in the way, if any.
-async fn purge_mentions(
+async fn erase_mentions(
     stores: &UpkeepStores,
     erasure: &Erasure,
     found: &mut bool,
@@ -297,7 +297,7 @@ async fn purge_mentions(
     let mut damage = loop {
         match stores
             .catalog
-            .purge_mentions(erasure)
+            .erase_mentions(erasure)
             .await
             .map_err(StoreError::from)
         {
@@ -325,7 +325,7 @@ async fn purge_mentions(
 
 /// Removes every object in a folder of a person, and the folder itself where folders exist as such, as long
 /// as the erasure is under way; returns how many objects there were.
-async fn purge_folder(stores: &UpkeepStores, erasure: &Erasure, folder: &str) -> Result<usize, StoreError> {
+async fn erase_folder(stores: &UpkeepStores, erasure: &Erasure, folder: &str) -> Result<usize, StoreError> {
     let objects = stores.objects();
     let mut removed = 0;
     let mut listed = objects.list(folder)?;

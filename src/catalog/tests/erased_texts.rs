@@ -3,7 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::erasures::{first_commit, keep, purge, traces};
+use super::erasures::{erase, first_commit, keep, traces};
 use super::{Bench, person};
 use crate::catalog::access_log::LogEntry;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
@@ -143,7 +143,7 @@ async fn no_text_of_others_names_who_was_erased_however_it_was_written() {
             assert!(named.iter().any(|name| name == table), "{table}: {named:?}");
         }
         let begun = catalog.begin_erasure(gone).await.unwrap();
-        purge(&bench, &begun).await;
+        erase(&bench, &begun).await;
         assert_eq!(traces(&bench, gone).await, []);
         for (other, written) in others {
             assert_eq!(
@@ -185,7 +185,7 @@ async fn no_text_of_others_names_who_was_erased_however_it_was_written() {
             let key = format!("sync-{written}-1");
             assert_eq!(catalog.upload_for_key(other, &key).await.unwrap(), None);
         }
-        assert!(!catalog.purge_mentions(&begun).await.unwrap());
+        assert!(!catalog.erase_mentions(&begun).await.unwrap());
     }
 }
 
@@ -206,7 +206,7 @@ async fn what_records_of_others_refer_to_stays_and_is_told_apart() {
         // An id that is given by whoever brings it back, and means no person.
         define(&bench, other, gone.0, &described).await;
         let begun = catalog.begin_erasure(gone).await.unwrap();
-        purge(&bench, &begun).await;
+        erase(&bench, &begun).await;
         let stays = |table: &str| Trace {
             table: table.to_owned(),
             rows: 1,
@@ -216,7 +216,7 @@ async fn what_records_of_others_refer_to_stays_and_is_told_apart() {
             traces(&bench, gone).await,
             [stays("sources"), stays("definitions")]
         );
-        assert!(!catalog.purge_mentions(&begun).await.unwrap(), "once is enough");
+        assert!(!catalog.erase_mentions(&begun).await.unwrap(), "once is enough");
         let source = catalog.sources_of(other).await.unwrap().remove(0);
         assert_eq!(source.key, key);
         assert!(!source.name.unwrap().contains(&capitals));
@@ -241,10 +241,10 @@ async fn a_name_that_is_given_again_while_somebody_is_erased_becomes_another_one
         tag(&bench, other, &capitals).await;
         tag(&bench, other, &hyphenated).await;
         let begun = catalog.begin_erasure(gone).await.unwrap();
-        purge(&bench, &begun).await;
+        erase(&bench, &begun).await;
         for tags in [3, 4] {
             tag(&bench, other, &hyphenated).await;
-            purge(&bench, &begun).await;
+            erase(&bench, &begun).await;
             assert_eq!(traces(&bench, gone).await, []);
             let kept = catalog.documents_of(other, DocumentKind::Tag).await.unwrap();
             let mut names: Vec<_> = kept.into_iter().map(|tag| tag.name.unwrap()).collect();

@@ -96,14 +96,14 @@ pub(super) async fn traces(bench: &Bench, person: PersonId) -> Vec<Trace> {
     traces
 }
 
-pub(super) async fn purge(bench: &Bench, erasure: &Erasure) {
+pub(super) async fn erase(bench: &Bench, erasure: &Erasure) {
     let mut attempts = 0;
     loop {
-        let purged = match bench.catalog.purge_own(erasure).await {
-            Ok(false) => bench.catalog.purge_mentions(erasure).await,
-            purged => purged,
+        let found = match bench.catalog.erase_own(erasure).await {
+            Ok(false) => bench.catalog.erase_mentions(erasure).await,
+            found => found,
         };
-        match purged {
+        match found {
             Ok(true) => {}
             Ok(false) => return,
             // Another test's people are erased at the same time, in the same database.
@@ -158,7 +158,7 @@ async fn somebody_who_is_erased_is_not_found_and_not_made_until_it_is_over() {
         assert!(catalog.damaged_partitions(one).await.unwrap().is_empty());
         assert!(catalog.damaged_documents(one).await.unwrap().is_empty());
 
-        purge(&bench, &begun).await;
+        erase(&bench, &begun).await;
         assert_eq!(traces(&bench, one).await, []);
         for kind in [DocumentKind::Share, DocumentKind::Membership] {
             let left = catalog.documents_of(other, kind).await.unwrap();
@@ -226,7 +226,7 @@ async fn memberships_go_with_the_groups_of_who_is_erased_and_with_no_other() {
     session.commit().await.unwrap();
 
     let begun = catalog.begin_erasure(erased).await.unwrap();
-    purge(&bench, &begun).await;
+    erase(&bench, &begun).await;
     let left = catalog.links_by(member, MEMBER_OF).await.unwrap();
     let left: Vec<Uuid> = left.iter().map(|link| link.target).collect();
     assert_eq!(left, [damaged]);
@@ -234,7 +234,7 @@ async fn memberships_go_with_the_groups_of_who_is_erased_and_with_no_other() {
     assert_eq!(memberships.unwrap().len(), 1);
     // Somebody may have been joining when the erasure began.
     joined(owner, gone).await;
-    purge(&bench, &begun).await;
+    erase(&bench, &begun).await;
     assert_eq!(catalog.links_by(owner, MEMBER_OF).await.unwrap(), []);
     assert!(catalog.note_erasure(&ended(&begun)).await.unwrap());
     let mut session = catalog.database.read().await.unwrap();
@@ -261,7 +261,7 @@ async fn links_to_who_is_erased_go_whatever_their_kind() {
             keep(&bench, other, document, "{}".to_owned(), links).await;
         }
         let begun = catalog.begin_erasure(one).await.unwrap();
-        purge(&bench, &begun).await;
+        erase(&bench, &begun).await;
         assert_eq!(traces(&bench, one).await, []);
         for (document, _) in kinds {
             let left = catalog.documents_of(other, document).await.unwrap();
@@ -281,12 +281,12 @@ async fn all_that_names_somebody_is_found_by_one_look_that_nobody_waits_for() {
     let entries = (0..150).map(|_| read_by(one, other)).collect();
     catalog.log_access(entries).await.unwrap();
     let begun = catalog.begin_erasure(one).await.unwrap();
-    while catalog.purge_own(&begun).await.unwrap() {}
-    assert!(catalog.purge_mentions(&begun).await.unwrap());
+    while catalog.erase_own(&begun).await.unwrap() {}
+    assert!(catalog.erase_mentions(&begun).await.unwrap());
     assert_eq!(traces(&bench, one).await, []);
 
     let writing = catalog.database.write().await.unwrap();
-    let look = catalog.purge_mentions(&begun);
+    let look = catalog.erase_mentions(&begun);
     let looked = tokio::time::timeout(Duration::from_mins(1), look).await;
     assert!(!looked.expect("a look waits for no writer").unwrap());
     writing.rollback().await.unwrap();
@@ -299,7 +299,7 @@ async fn who_goes_on_with_an_erasure_too_late_takes_nothing_from_somebody_who_be
         let catalog = &bench.catalog;
         catalog.commit(first_commit(one)).await.unwrap();
         let begun = catalog.begin_erasure(one).await.unwrap();
-        purge(&bench, &begun).await;
+        erase(&bench, &begun).await;
         assert_eq!(catalog.still_under_way(&begun).await.unwrap(), Some(begun));
         let over = ended(&begun);
         assert!(catalog.note_erasure(&over).await.unwrap());
@@ -316,8 +316,8 @@ async fn who_goes_on_with_an_erasure_too_late_takes_nothing_from_somebody_who_be
         catalog.log_access(vec![read_by(one, other)]).await.unwrap();
         let stored = traces(&bench, one).await;
         let goes_on_too_late = async || {
-            assert!(!catalog.purge_own(&begun).await.unwrap());
-            assert!(!catalog.purge_mentions(&begun).await.unwrap());
+            assert!(!catalog.erase_own(&begun).await.unwrap());
+            assert!(!catalog.erase_mentions(&begun).await.unwrap());
             let looked = Erasure {
                 purged_at: Some(begun.begun_at),
                 ..begun
@@ -342,7 +342,7 @@ async fn who_goes_on_with_an_erasure_too_late_takes_nothing_from_somebody_who_be
         catalog.enter_erasure(&remembered).await.unwrap();
         assert_eq!(traces(&bench, one).await, stored);
         assert_eq!(catalog.erasure_of(one).await.unwrap(), Some(again));
-        purge(&bench, &again).await;
+        erase(&bench, &again).await;
         assert_eq!(traces(&bench, one).await, []);
     }
 }
@@ -366,7 +366,7 @@ async fn who_is_made_at_the_same_moment_is_erased_or_refused() {
                 );
             }
             assert!(catalog.partitions_of(one).await.unwrap().is_empty());
-            purge(&bench, &begun).await;
+            erase(&bench, &begun).await;
             assert_eq!(traces(&bench, one).await, []);
         }
     }

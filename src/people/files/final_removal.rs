@@ -21,7 +21,7 @@ const ATTEMPTS: usize = 8;
 /// What became of versions that were to be removed for good. Those that have changed since they were read
 /// stay, and all of them where others kept changing the person's files.
 #[derive(Debug, Default)]
-pub struct PurgedFiles {
+pub struct FinalRemoval {
     pub removed: usize,
     /// Damage, each for one version or several that stay.
     pub kept: Vec<FilesError>,
@@ -38,30 +38,34 @@ struct Removal {
 
 impl Files {
     /// Removes deleted versions of one person for good, and their bytes where no other version has them.
-    pub async fn purge(&self, person: PersonId, deleted: &[Document]) -> Result<PurgedFiles, FilesError> {
-        let mut purged = PurgedFiles::default();
-        let Err(damage) = self.purge_together(person, deleted, &mut purged).await? else {
-            return Ok(purged);
-        };
-        if deleted.len() <= 1 {
-            purged.kept.push(damage);
-            return Ok(purged);
-        }
-        // One of them is damaged, and does not keep the others.
-        for alone in deleted.chunks(1) {
-            if let Err(damage) = self.purge_together(person, alone, &mut purged).await? {
-                purged.kept.push(damage);
-            }
-        }
-        Ok(purged)
-    }
-
-    /// Removes versions in one transaction. The inner error is damage to one of them: then nothing happened.
-    async fn purge_together(
+    pub async fn remove_for_good(
         &self,
         person: PersonId,
         deleted: &[Document],
-        purged: &mut PurgedFiles,
+    ) -> Result<FinalRemoval, FilesError> {
+        let mut outcome = FinalRemoval::default();
+        let Err(damage) = self.remove_together(person, deleted, &mut outcome).await? else {
+            return Ok(outcome);
+        };
+        if deleted.len() <= 1 {
+            outcome.kept.push(damage);
+            return Ok(outcome);
+        }
+        // One of them is damaged, and does not keep the others.
+        for alone in deleted.chunks(1) {
+            if let Err(damage) = self.remove_together(person, alone, &mut outcome).await? {
+                outcome.kept.push(damage);
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Removes versions in one transaction. The inner error is damage to one of them: then nothing happened.
+    async fn remove_together(
+        &self,
+        person: PersonId,
+        deleted: &[Document],
+        outcome: &mut FinalRemoval,
     ) -> Result<Result<(), FilesError>, FilesError> {
         for _ in 0..ATTEMPTS {
             let removal = self.removal(person, deleted).await?;
@@ -76,8 +80,8 @@ impl Files {
             for content in &removal.contents {
                 self.contents.remove_parts(content, &content.parts).await;
             }
-            purged.removed += removal.versions;
-            purged.kept.extend(removal.kept);
+            outcome.removed += removal.versions;
+            outcome.kept.extend(removal.kept);
             return Ok(Ok(()));
         }
         Ok(Ok(()))

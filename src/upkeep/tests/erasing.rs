@@ -352,8 +352,8 @@ async fn a_catalogue_that_is_lost_between_two_manifests_of_a_friend_leaves_the_f
     begin(&bench).await;
     let catalog = &bench.stores.catalog;
     let erasure = catalog.erasures_under_way().await.unwrap().remove(0);
-    while catalog.purge_own(&erasure).await.unwrap() {}
-    while catalog.purge_mentions(&erasure).await.unwrap() {}
+    while catalog.erase_own(&erasure).await.unwrap() {}
+    while catalog.erase_mentions(&erasure).await.unwrap() {}
     assert!(write_manifest(&bench.stores, friend).await.unwrap());
     assert_eq!(numbers(bench.stores.objects(), friend).await.unwrap(), [2, 1]);
     rebuilt_and_completed(bench, friend).await;

@@ -86,12 +86,12 @@ async fn whatever_happens_to_files_lists_from_memory_are_right() {
         let restored = bench.files.restore(bench.person, first).await.unwrap();
         compare(&bench, middle).await;
         let deleted = bench.catalog.document(DocumentKind::File, first).await.unwrap();
-        let purged = bench
+        let outcome = bench
             .files
-            .purge(bench.person, &[deleted.unwrap()])
+            .remove_for_good(bench.person, &[deleted.unwrap()])
             .await
             .unwrap();
-        assert_eq!(purged.removed, 1);
+        assert_eq!(outcome.removed, 1);
         compare(&bench, middle).await;
         let ids: Vec<Uuid> = bench
             .everything()

@@ -49,7 +49,9 @@ async fn insert(bench: &Bench, document: Document) {
 
 /// Whether a version is gone for good.
 async fn is_purged(bench: &Bench, version: &Document) -> bool {
-    let purged = bench.files.purge(bench.person, std::slice::from_ref(version));
+    let purged = bench
+        .files
+        .remove_for_good(bench.person, std::slice::from_ref(version));
     purged.await.unwrap().removed == 1
 }
 
@@ -118,7 +120,11 @@ async fn versions_that_share_their_bytes_are_purged_together_in_one_change() {
             state.unwrap().changes()
         };
         let before = counted().await;
-        let purged = bench.files.purge(bench.person, &documents).await.unwrap();
+        let purged = bench
+            .files
+            .remove_for_good(bench.person, &documents)
+            .await
+            .unwrap();
         assert_eq!((purged.removed, purged.kept.len()), (5, 0));
         assert_eq!(counted().await - before, 1);
         assert_eq!((bench.usage().await, bench.objects().await), (11, 2));
@@ -150,7 +156,11 @@ async fn a_version_whose_content_or_its_links_are_damaged_stays_and_keeps_no_oth
             .unwrap();
         assert_eq!(changed.rows_affected(), 1);
         connection.close().await.unwrap();
-        let purged = bench.files.purge(bench.person, &documents).await.unwrap();
+        let purged = bench
+            .files
+            .remove_for_good(bench.person, &documents)
+            .await
+            .unwrap();
         assert_eq!((purged.removed, purged.kept.len()), (2, 1), "{damage}");
         assert_eq!(bench.get(damaged.id).await.state, FileState::Deleted);
         assert_eq!(bench.objects().await, 1);

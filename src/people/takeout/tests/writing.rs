@@ -57,13 +57,13 @@ async fn put(bench: &Bench, name: &'static str) -> File {
 }
 
 /// Deletes a file and lets so much time pass that it is gone for good.
-async fn purge(bench: &Bench, id: Uuid) {
+async fn remove_for_good(bench: &Bench, id: Uuid) {
     let files = files(bench);
     files.delete(bench.person, id, |_| true).await.unwrap();
     let document = bench.stores.catalog.document(DocumentKind::File, id).await;
     let deleted = document.unwrap().unwrap();
-    let purged = files.purge(bench.person, &[deleted]).await.unwrap();
-    assert_eq!(purged.removed, 1);
+    let outcome = files.remove_for_good(bench.person, &[deleted]).await.unwrap();
+    assert_eq!(outcome.removed, 1);
 }
 
 #[tokio::test]
@@ -80,9 +80,9 @@ async fn what_is_removed_for_good_meanwhile_is_left_out_and_is_no_damage() {
     let listed = archive.list_of_files().await.unwrap();
     assert_eq!(listed.len(), 3);
     // One goes before its turn, the other one while it is read.
-    purge(&bench, early.id).await;
+    remove_for_good(&bench, early.id).await;
     let found = bench.exports.contents().get(late.content).await.unwrap();
-    purge(&bench, late.id).await;
+    remove_for_good(&bench, late.id).await;
     assert!(!archive.bytes(&found.unwrap()).await.unwrap());
     for content in listed {
         archive.content(content).await.unwrap();

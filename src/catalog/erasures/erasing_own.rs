@@ -23,17 +23,17 @@ const FACTS_OF_OBJECTS: &str = "(name LIKE 'damage:%' OR name LIKE 'scrub:%')";
 
 impl Catalog {
     /// Removes some of the person's own rows. `false` when there were none, or the erasure is over.
-    pub async fn purge_own(&self, erasure: &Erasure) -> Result<bool, CatalogError> {
+    pub async fn erase_own(&self, erasure: &Erasure) -> Result<bool, CatalogError> {
         let Some(person) = erasure.person else {
             return Ok(false);
         };
         // Each table after those that refer to it.
-        for table in ALL.iter().rev().filter(|table| is_purged(table)) {
-            if self.purge_rows(erasure, table, person).await? > 0 {
+        for table in ALL.iter().rev().filter(|table| goes_with_person(table)) {
+            if self.erase_rows(erasure, table, person).await? > 0 {
                 return Ok(true);
             }
         }
-        if self.purge_paths(erasure, person).await? > 0 {
+        if self.erase_paths(erasure, person).await? > 0 {
             return Ok(true);
         }
         let Some(mut session) = self.while_under_way(erasure).await? else {
@@ -44,7 +44,7 @@ impl Catalog {
         Ok(was_there)
     }
 
-    async fn purge_rows(
+    async fn erase_rows(
         &self,
         erasure: &Erasure,
         table: &Table,
@@ -76,22 +76,22 @@ impl Catalog {
     }
 
     /// Removes rows that name the person's objects.
-    async fn purge_paths(&self, erasure: &Erasure, person: PersonId) -> Result<u64, CatalogError> {
+    async fn erase_paths(&self, erasure: &Erasure, person: PersonId) -> Result<u64, CatalogError> {
         let objects = format!("%/{person}/%");
         let mut removed = 0;
         for table in [&RETIRED_OBJECTS, &ORPHANS] {
-            removed += self.purge_named(erasure, table, "path LIKE $1", &objects).await?;
+            removed += self.erase_named(erasure, table, "path LIKE $1", &objects).await?;
         }
         let of_person = format!("{FACTS_OF_OBJECTS} AND (name LIKE $1 OR value LIKE $1)");
         removed += self
-            .purge_named(erasure, &META, &of_person, &format!("%{person}%"))
+            .erase_named(erasure, &META, &of_person, &format!("%{person}%"))
             .await?;
         Ok(removed)
     }
 
     /// Removes the rows of a table that fit a condition on `pattern`, `$1`. All of the table is looked at for
     /// them, before each transaction: nobody else's changes wait for that.
-    async fn purge_named(
+    async fn erase_named(
         &self,
         erasure: &Erasure,
         table: &Table,
@@ -130,7 +130,7 @@ impl Catalog {
 
 /// Whether the rows of a table belong to a person and go with them. Not `people`, which goes last, nor
 /// `erasures`, which stays.
-fn is_purged(table: &Table) -> bool {
+fn goes_with_person(table: &Table) -> bool {
     table.has_owner() && table.name != PEOPLE.name && table.name != ERASURES.name
 }
 
@@ -139,10 +139,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_table_with_a_person_in_it_is_purged() {
+    fn every_table_with_a_person_in_it_goes_with_them() {
         let kept: Vec<&str> = ALL
             .iter()
-            .filter(|table| table.has_owner() && !is_purged(table))
+            .filter(|table| table.has_owner() && !goes_with_person(table))
             .map(|table| table.name)
             .collect();
         assert_eq!(kept, ["people", "erasures"]);

@@ -25,7 +25,7 @@ const WITH_TEXTS: [&Table; 6] = [&DOCUMENTS, &ACCESS_LOG, &PEOPLE, &SOURCES, &DE
 impl Catalog {
     /// Removes the person from all texts of others that name them. `false` when there were none, or the
     /// erasure is over.
-    pub(super) async fn purge_texts(
+    pub(super) async fn erase_texts(
         &self,
         erasure: &Erasure,
         person: PersonId,
@@ -40,7 +40,7 @@ impl Catalog {
                     break;
                 };
                 after = last.key(table);
-                match self.purge_page(erasure, person, table, found).await? {
+                match self.erase_page(erasure, person, table, found).await? {
                     Some(changed) => any |= changed,
                     None => return Ok(any),
                 }
@@ -51,7 +51,7 @@ impl Catalog {
 
     /// Removes the person from some rows of a table. Returns whether there was anything to remove; `None` if
     /// the erasure is over.
-    async fn purge_page(
+    async fn erase_page(
         &self,
         erasure: &Erasure,
         person: PersonId,
@@ -67,11 +67,11 @@ impl Catalog {
             return Ok(Some(false));
         }
         if table.name == ACCESS_LOG.name {
-            return self.purge_entries(erasure, person, &rows).await;
+            return self.erase_entries(erasure, person, &rows).await;
         }
         let mut any = false;
         for row in rows {
-            match self.purge_row(erasure, person, table, &row).await? {
+            match self.erase_row(erasure, person, table, &row).await? {
                 Some(changed) => any |= changed,
                 None => return Ok(None),
             }
@@ -81,7 +81,7 @@ impl Catalog {
 
     /// Removes the person from a row that belongs to somebody else, as it is now. Returns whether it changed;
     /// `None` if the erasure is over.
-    async fn purge_row(
+    async fn erase_row(
         &self,
         erasure: &Erasure,
         person: PersonId,
@@ -121,7 +121,7 @@ impl Catalog {
 
     /// Removes the person from some entries of other people's logs, as they are now. These stay, with the nil
     /// id in its place. `None` if the erasure is over.
-    async fn purge_entries(
+    async fn erase_entries(
         &self,
         erasure: &Erasure,
         person: PersonId,

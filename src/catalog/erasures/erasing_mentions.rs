@@ -28,18 +28,18 @@ const OF_LINK: &str = "WHERE kind = $1 AND target = $2 AND document = $3";
 impl Catalog {
     /// Removes the person from all rows of others that name them. `false` when there were none, or the
     /// erasure is over.
-    pub async fn purge_mentions(&self, erasure: &Erasure) -> Result<bool, CatalogError> {
+    pub async fn erase_mentions(&self, erasure: &Erasure) -> Result<bool, CatalogError> {
         let Some(person) = erasure.person else {
             return Ok(false);
         };
-        let mut found = self.purge_links(erasure, person).await?;
-        found |= self.purge_texts(erasure, person).await?;
-        found |= self.purge_memberships(erasure).await?;
+        let mut found = self.erase_links(erasure, person).await?;
+        found |= self.erase_texts(erasure, person).await?;
+        found |= self.erase_memberships(erasure).await?;
         Ok(found)
     }
 
     /// Removes links to the person from other people's documents: shares with them, invitations.
-    async fn purge_links(&self, erasure: &Erasure, person: PersonId) -> Result<bool, CatalogError> {
+    async fn erase_links(&self, erasure: &Erasure, person: PersonId) -> Result<bool, CatalogError> {
         let mut any = false;
         loop {
             let links = self.links_to(person).await?;
@@ -47,7 +47,7 @@ impl Catalog {
                 return Ok(any);
             }
             for link in links {
-                if !self.purge_link(erasure, person, &link).await? {
+                if !self.erase_link(erasure, person, &link).await? {
                     return Ok(any);
                 }
                 any = true;
@@ -71,7 +71,7 @@ impl Catalog {
     }
 
     /// Removes a link to the person. `false` if the erasure is over.
-    async fn purge_link(
+    async fn erase_link(
         &self,
         erasure: &Erasure,
         person: PersonId,
@@ -97,7 +97,7 @@ impl Catalog {
     }
 
     /// Removes memberships in the person's groups. They name nobody, and have no effect any more.
-    async fn purge_memberships(&self, erasure: &Erasure) -> Result<bool, CatalogError> {
+    async fn erase_memberships(&self, erasure: &Erasure) -> Result<bool, CatalogError> {
         let rest = "WHERE kind = $1 AND target = $2 ORDER BY document LIMIT $3";
         let mut any = false;
         for group in owned_groups::noted(self, erasure.mark).await? {
