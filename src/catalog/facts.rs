@@ -3,6 +3,7 @@
 //! Knows nothing of what a fact means.
 
 use super::Catalog;
+use super::database::Session;
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::rows::text;
@@ -59,8 +60,7 @@ impl Catalog {
     /// Forgets a fact about the catalogue as a whole.
     pub async fn forget_meta(&self, name: &str) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
-        let sql = "DELETE FROM meta WHERE name = $1";
-        session.execute(sql.to_owned(), vec![text(name)]).await?;
+        forget(&mut session, name).await?;
         session.commit().await
     }
 
@@ -92,4 +92,10 @@ impl Catalog {
     pub async fn forget_damage(&self, path: &str) -> Result<(), CatalogError> {
         self.forget_meta(&format!("{DAMAGE}{path}")).await
     }
+}
+
+/// Forgets a fact about the catalogue as a whole, as part of a transaction.
+pub(super) async fn forget(session: &mut Session, name: &str) -> Result<(), CatalogError> {
+    let sql = "DELETE FROM meta WHERE name = $1";
+    session.execute(sql.to_owned(), vec![text(name)]).await.map(drop)
 }

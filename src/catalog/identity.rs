@@ -69,10 +69,7 @@ impl Catalog {
     }
 
     pub async fn finish_repair(&self) -> Result<(), CatalogError> {
-        let mut session = self.database.write().await?;
-        let sql = "DELETE FROM meta WHERE name = $1";
-        session.execute(sql.to_owned(), vec![text(REPAIR)]).await?;
-        session.commit().await
+        self.forget_meta(REPAIR).await
     }
 
     /// Whether anything is known of anybody. People who were created only to have a token, and the sessions

@@ -6,13 +6,13 @@
 
 use uuid::Uuid;
 
-use crate::catalog::Catalog;
 use crate::catalog::database::Session;
 use crate::catalog::documents::DocumentKind;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::inserting::Existing;
 use crate::catalog::rows::{id, text};
 use crate::catalog::tables::META;
+use crate::catalog::{Catalog, facts};
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 
@@ -52,11 +52,7 @@ pub(super) async fn noted(catalog: &Catalog, mark: ErasureMark) -> Result<Vec<Uu
 
 /// Forgets the groups, when the erasure is over.
 pub(super) async fn forget(session: &mut Session, mark: ErasureMark) -> Result<(), CatalogError> {
-    let sql = "DELETE FROM meta WHERE name = $1";
-    session
-        .execute(sql.to_owned(), vec![text(&name(mark))])
-        .await
-        .map(drop)
+    facts::forget(session, &name(mark)).await
 }
 
 /// The name of the fact.
