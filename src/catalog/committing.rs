@@ -47,7 +47,7 @@ impl Catalog {
         let mut attempt = 0;
         loop {
             let session = self.database.write().await?;
-            match self.settle(session, commit, Patience::Waits).await {
+            match self.commit_in(session, commit, Patience::Waits).await {
                 Err(error) if is_repeated(&error, attempt).await => attempt += 1,
                 outcome => return outcome,
             }
@@ -58,7 +58,7 @@ impl Catalog {
     /// fails with `Contended` at once, so that the others need not wait.
     pub async fn commit_together(&self, commit: &Commit) -> Result<Option<Vec<Stamp>>, CatalogError> {
         let session = self.database.write().await?;
-        self.settle(session, commit, Patience::GoesAway).await
+        self.commit_in(session, commit, Patience::GoesAway).await
     }
 
     /// Keeps everybody else from changing a person's partitions until the hold is used or given back.
@@ -77,10 +77,10 @@ impl Catalog {
 
     /// Commits what was prepared under a hold. It cannot be stale.
     pub async fn commit_held(&self, hold: Hold, commit: &Commit) -> Result<Option<Vec<Stamp>>, CatalogError> {
-        self.settle(hold.session, commit, Patience::Waits).await
+        self.commit_in(hold.session, commit, Patience::Waits).await
     }
 
-    async fn settle(
+    async fn commit_in(
         &self,
         mut session: Session,
         commit: &Commit,

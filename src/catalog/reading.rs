@@ -245,7 +245,7 @@ pub(super) async fn read_partitions(
         }
     }
     for partition in partitions.values_mut() {
-        partition.settle()?;
+        partition.verify_and_hand_out_dead_rows()?;
     }
     Ok(partitions)
 }
@@ -281,7 +281,7 @@ impl VerifiedPartition {
     }
 
     /// Verifies the partition's digest and hands each piece its dead rows.
-    fn settle(&mut self) -> Result<(), CatalogError> {
+    fn verify_and_hand_out_dead_rows(&mut self) -> Result<(), CatalogError> {
         let digest = self
             .pieces
             .iter()

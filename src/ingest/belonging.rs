@@ -22,7 +22,7 @@ type Row<'a> = (&'a RecordBatch, usize);
 
 /// The changes, in which each deletion names only records that it deletes whatever they belong to. Most
 /// changes have no deletion from a definition, and nothing is looked at.
-pub(super) fn settled<'a>(changes: &'a [Change], stored: &StoredRows) -> Cow<'a, [Change]> {
+pub(super) fn narrow_deletions<'a>(changes: &'a [Change], stored: &StoredRows) -> Cow<'a, [Change]> {
     let is_of_one_definition = |change: &Change| {
         matches!(
             change,
@@ -39,9 +39,9 @@ pub(super) fn settled<'a>(changes: &'a [Change], stored: &StoredRows) -> Cow<'a,
         .iter()
         .map(|(id, existing)| (id, (&stored.rows, existing.row)))
         .collect();
-    let mut settled = Vec::with_capacity(changes.len());
+    let mut narrowed = Vec::with_capacity(changes.len());
     for change in changes {
-        settled.push(match change {
+        narrowed.push(match change {
             Change::Put { rows, given, .. } => {
                 newest.extend(chosen(rows, given));
                 change.clone()
@@ -63,7 +63,7 @@ pub(super) fn settled<'a>(changes: &'a [Change], stored: &StoredRows) -> Cow<'a,
             }
         });
     }
-    Cow::Owned(settled)
+    Cow::Owned(narrowed)
 }
 
 /// The rows whose ids the caller chose, with these ids: no tombstone names another.

@@ -193,7 +193,7 @@ impl Intake {
         for id in changed {
             *written.changes.entry(id).or_default() += 1;
         }
-        self.settle(written, &batch, &named, &mut keep).await?;
+        self.settle_identity(written, &batch, &named, &mut keep).await?;
         if !keep.contains(&true) {
             return Ok(());
         }
@@ -239,7 +239,7 @@ impl Intake {
 
     /// Drops rows that are stored already with the same content, and records which stored rows the others
     /// replace. What a body changes and changes back is written anew, as it is where a body is small.
-    async fn settle(
+    async fn settle_identity(
         &self,
         written: &mut WrittenRows,
         batch: &RecordBatch,

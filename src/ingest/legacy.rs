@@ -122,8 +122,8 @@ impl LegacyRecord {
             }
         }
         let names_of_id = names_of_id(layout);
-        unwrapping.settle_id(&names_of_id);
-        let rest = unwrapping.settle_time(&layout.times);
+        unwrapping.unwrap_id(&names_of_id);
+        let rest = unwrapping.unwrap_time(&layout.times);
         for sources in &self.sources {
             unwrapping.unite("sources", sources);
         }
@@ -170,7 +170,7 @@ impl Unwrapping<'_> {
         self.faults.push(Fault::new(loc, "duplicate", message));
     }
 
-    fn settle_id(&mut self, names: &[&str]) {
+    fn unwrap_id(&mut self, names: &[&str]) {
         const WAY: [&str; 2] = [METADATA, "id"];
         let Some(id) = &self.record.id else { return };
         let Some((name, own)) = self.given(names.iter().copied()) else {
@@ -183,17 +183,17 @@ impl Unwrapping<'_> {
     }
 
     /// Returns what the wrapper says beside the time and is to be kept apart from it.
-    fn settle_time(&mut self, times: &TimeFields) -> Option<Other> {
+    fn unwrap_time(&mut self, times: &TimeFields) -> Option<Other> {
         let time = self.record.time.as_ref()?;
         let rest = time.rest();
         match times {
             TimeFields::StartEnd { start, end } => {
-                self.settle_moment(&texts(start), Some(time.start()));
-                self.settle_moment(&texts(end), time.end());
+                self.unwrap_moment(&texts(start), Some(time.start()));
+                self.unwrap_moment(&texts(end), time.end());
             }
-            TimeFields::Moment { at, .. } => self.settle_moment(&texts(at), Some(time.start())),
+            TimeFields::Moment { at, .. } => self.unwrap_moment(&texts(at), Some(time.start())),
             TimeFields::RecordedAt => {
-                self.settle_recorded_at(time);
+                self.unwrap_recorded_at(time);
                 return None;
             }
         }
@@ -204,20 +204,20 @@ impl Unwrapping<'_> {
         })
     }
 
-    fn settle_recorded_at(&mut self, time: &Time) {
+    fn unwrap_recorded_at(&mut self, time: &Time) {
         if let Some((_, own)) = self.given([RECORDED_AT]) {
             let own = own.to_owned();
             self.compare_recorded_at(time, &own);
         } else if time.rest().is_empty() && self.given(["start_time", "end_time"]).is_some() {
-            self.settle_moment(&["start_time"], Some(time.start()));
-            self.settle_moment(&["end_time"], time.end());
+            self.unwrap_moment(&["start_time"], Some(time.start()));
+            self.unwrap_moment(&["end_time"], time.end());
         } else {
             self.put(RECORDED_AT, &time.json(), &[METADATA, RECORDED_AT]);
         }
     }
 
     /// Puts a moment of the wrapper under the first of `names`, or compares it with what is there already.
-    fn settle_moment(&mut self, names: &[&str], moment: Option<Moment<'_>>) {
+    fn unwrap_moment(&mut self, names: &[&str], moment: Option<Moment<'_>>) {
         let Some(Moment { raw, way }) = moment else { return };
         match self.given(names.iter().copied()) {
             Some((name, own)) => {

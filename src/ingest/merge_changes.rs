@@ -14,7 +14,7 @@ use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use super::belonging::settled;
+use super::belonging::narrow_deletions;
 use super::changes::{Change, OrderedChanges, id_column};
 use super::compare_columns::alike;
 use super::compare_rows::{ComparableRows, LazyComparer};
@@ -110,7 +110,7 @@ impl Version {
 /// Applies what is asked, in order, to a partition in which `stored` are the live rows of
 /// [`ids_to_look_up`](super::changes::ids_to_look_up).
 pub fn merge(schema: &SchemaRef, asked: &OrderedChanges, stored: &StoredRows) -> Result<Outcome, ArrowError> {
-    let changes = settled(&asked.changes, stored);
+    let changes = narrow_deletions(&asked.changes, stored);
     let changes = dated(&changes, stored)?;
     let requests = asked.requests.iter().max().map_or(0, |last| last + 1);
     let mut merging = Merging::new(schema, stored, requests);

@@ -5,9 +5,9 @@
 //! blame fail; a person whom others keep overtaking gets the partition to themselves. A request is answered
 //! after the commit that contains it. Knows uploads, snapshots and the catalogue; knows nothing of bodies.
 
+mod commit_prepared;
 mod committer;
 mod line;
-mod settle;
 mod waiting;
 mod work;
 

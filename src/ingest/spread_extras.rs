@@ -74,7 +74,7 @@ fn spread_out(record: &[u8], plan: &FieldPlan) -> Option<(Vec<u8>, SentInExtras)
     }
     let mut among = AmongExtras::of(&members, plan);
     let mut misfits = Vec::new();
-    let mut besides = |fields| settled(fields, plan, &mut among, &mut misfits);
+    let mut besides = |fields| united_fields(fields, plan, &mut among, &mut misfits);
     let (before, after) = (besides(before), besides(after));
     let stay: HashSet<&str> = misfits.iter().map(|misfit| &*misfit.name).collect();
     let names = members.iter().map(|member| &*member.name);
@@ -195,22 +195,22 @@ impl<'m, 'a> AmongExtras<'m, 'a> {
 /// The fields without extras. Of what is `among` the extras too there is one, if both can be one. Else both
 /// stay, and the decoder refuses what is given twice. Null gives way to anything else but what its column
 /// cannot hold: that becomes one of the `misfits`.
-fn settled<'m, 'a>(
+fn united_fields<'m, 'a>(
     fields: &'m [Field<'_>],
     plan: &FieldPlan,
     among: &mut AmongExtras<'m, 'a>,
     misfits: &mut Vec<&'m Field<'a>>,
 ) -> Vec<(&'m str, Cow<'m, str>)> {
-    let mut settled = Vec::with_capacity(fields.len());
+    let mut kept = Vec::with_capacity(fields.len());
     for field in fields.iter().filter(|field| !is_extras(plan, field)) {
         let same = SameField::of(field, plan);
         let Some(member) = among.find(&same) else {
-            settled.push((field.name.as_ref(), Cow::Borrowed(field.raw)));
+            kept.push((field.name.as_ref(), Cow::Borrowed(field.raw)));
             continue;
         };
         if field.raw == "null" {
             if is_misfit(plan, member) {
-                settled.push((field.name.as_ref(), Cow::Borrowed(field.raw)));
+                kept.push((field.name.as_ref(), Cow::Borrowed(field.raw)));
                 misfits.push(member);
                 among.take(same);
             }
@@ -224,9 +224,9 @@ fn settled<'m, 'a>(
         if united.is_some() {
             among.take(same);
         }
-        settled.push((field.name.as_ref(), united.unwrap_or(Cow::Borrowed(field.raw))));
+        kept.push((field.name.as_ref(), united.unwrap_or(Cow::Borrowed(field.raw))));
     }
-    settled
+    kept
 }
 
 fn name_and_value<'f>(member: &'f Field<'_>) -> (&'f str, &'f str) {

@@ -16,8 +16,8 @@ use tokio::time::Instant as Moment;
 
 use crate::model::ids::PersonId;
 
+use super::commit_prepared::StepOutcome;
 use super::committer::{CommitError, Committer, Receipt};
-use super::settle::StepOutcome;
 use super::waiting::{Reply, Seat, Waiting};
 use super::work::{Job, Prepared};
 use crate::ingest::upload::Work;

@@ -128,11 +128,11 @@ impl Job {
 
     /// One result for each request, in order.
     pub(super) fn answers(self) -> Vec<Result<Receipt, CommitError>> {
-        let unsettled = || Err(CommitError::Broken("a request was forgotten".to_owned()));
+        let forgotten = || Err(CommitError::Broken("a request was forgotten".to_owned()));
         let answer = |request: &Request| {
             let own = request.result.clone();
             own.or_else(|| self.shared_result(request))
-                .unwrap_or_else(unsettled)
+                .unwrap_or_else(forgotten)
         };
         self.requests.iter().map(answer).collect()
     }

@@ -101,7 +101,7 @@ fn any_number_of_tags_and_sources_adds_up() {
 
 #[test]
 fn what_is_undeclared_is_kept_from_each_place_and_must_be_the_same() {
-    let settled = |data: &str, metadata: &str, beside: &str| {
+    let unwrap = |data: &str, metadata: &str, beside: &str| {
         let metadata = format!(r#"{{"data_type":"HeartRate"{metadata}}}"#);
         let data = serde_json::Value::from(data);
         let wrapped = format!(r#"{{"data":{data},"metadata":{metadata}{beside}}}"#);
@@ -140,7 +140,7 @@ fn what_is_undeclared_is_kept_from_each_place_and_must_be_the_same() {
             ),
         ),
     ] {
-        let unwrapped = settled(data, metadata, beside).unwrap();
+        let unwrapped = unwrap(data, metadata, beside).unwrap();
         assert_eq!(String::from_utf8(unwrapped.json).unwrap(), expected);
     }
     for (data, metadata, beside, places) in [
@@ -168,7 +168,7 @@ fn what_is_undeclared_is_kept_from_each_place_and_must_be_the_same() {
             &["body.metadata.extras"][..],
         ),
     ] {
-        let faults = settled(data, metadata, beside).expect_err(data);
+        let faults = unwrap(data, metadata, beside).expect_err(data);
         let found: Vec<String> = faults.iter().map(place).collect();
         assert_eq!(found, places, "{data} {metadata} {beside}");
         assert!(faults.iter().all(|fault| fault.kind == "duplicate"));
@@ -206,7 +206,7 @@ fn an_id_is_the_same_in_any_case_and_under_any_of_its_names() {
     const ID: &str = "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e";
     const OTHER: &str = "0191f0c4-5b1e-7c3a-9d52-000000000000";
     let upper = ID.to_uppercase();
-    let settled = |data: &str, metadata: &str, beside: &str| {
+    let unwrap = |data: &str, metadata: &str, beside: &str| {
         let data = serde_json::Value::from(data);
         let text = format!(r#"{{"data":{data},"metadata":{{"data_type":"HeartRate"{metadata}}}{beside}}}"#);
         let text = text
@@ -225,7 +225,7 @@ fn an_id_is_the_same_in_any_case_and_under_any_of_its_names() {
         (r#"{"uuid":"<upper>"}"#, r#","id":"<id>""#, r#","id":"<id>""#),
         (r#"{"id":"<id>"}"#, r#","uuid":null"#, r#","id":null"#),
     ] {
-        let unwrapped = settled(&sent(data), metadata, beside).unwrap();
+        let unwrapped = unwrap(&sent(data), metadata, beside).unwrap();
         let expected = sent(data);
         assert_eq!(
             String::from_utf8(unwrapped.json).unwrap(),
@@ -233,7 +233,7 @@ fn an_id_is_the_same_in_any_case_and_under_any_of_its_names() {
             "{metadata} {beside}"
         );
     }
-    let first = settled("{}", r#","uuid":"<upper>""#, r#","id":"<id>""#).unwrap();
+    let first = unwrap("{}", r#","uuid":"<upper>""#, r#","id":"<id>""#).unwrap();
     assert_eq!(String::from_utf8(first.json).unwrap(), sent(r#"{"id":"<id>"}"#));
     for (data, metadata, beside, place_of_fault) in [
         (
@@ -246,7 +246,7 @@ fn an_id_is_the_same_in_any_case_and_under_any_of_its_names() {
         ("{}", r#","id":"<other>""#, r#","id":"<id>""#, "body.id"),
         (r#"{"id":"<id>"}"#, "", r#","id":"none""#, "body.id"),
     ] {
-        let faults = settled(&sent(data), metadata, beside).expect_err(beside);
+        let faults = unwrap(&sent(data), metadata, beside).expect_err(beside);
         let found: Vec<String> = faults.iter().map(place).collect();
         assert_eq!(found, [place_of_fault], "{data} {metadata} {beside}");
     }
