@@ -2,8 +2,8 @@
 //!
 //! The ways through the parser's hundreds of kinds of parts, and through the engine's kinds of steps, are
 //! generic and compiled anew for whatever walks there: for all that does so in this room, that would be a
-//! tenth of all that is compiled here. So nothing walks but what hands everything on. Knows nothing of what is
-//! looked for or changed.
+//! tenth of all that is compiled here. So nothing walks but what hands everything on. Knows nothing of what
+//! is looked for or changed.
 
 use std::ops::ControlFlow;
 
