@@ -26,6 +26,7 @@ pub(super) mod moving;
 pub(super) mod one_zero;
 pub(super) mod outward;
 pub(super) mod patterns;
+mod same_value;
 mod similar_to;
 pub(super) mod spans;
 pub(super) mod truths;

@@ -7,16 +7,17 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Result, internal_err};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, Expr, LogicalPlan, ScalarUDF};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
+
+use super::same_value::SameValue;
+
+/// The function that returns its argument as a column.
+const BY_ROW: &str = "by_row";
 
 /// Has the members of lists computed for each row that the optimizer has not made constants of.
 ///
@@ -28,11 +29,8 @@ pub(in crate::query::sql) struct MembersByRow {
 
 impl MembersByRow {
     pub(in crate::query::sql) fn new() -> Self {
-        let function = ByRow {
-            signature: Signature::any(1, Volatility::Immutable),
-        };
         Self {
-            function: Arc::new(ScalarUDF::new_from_impl(function)),
+            function: Arc::new(SameValue::function(BY_ROW, as_column)),
         }
     }
 
@@ -69,55 +67,12 @@ impl OptimizerRule for MembersByRow {
 fn is_certain(member: &Expr) -> bool {
     match member {
         Expr::Literal(..) | Expr::Column(_) => true,
-        Expr::ScalarFunction(call) => call.func.name() == ByRow::NAME,
+        Expr::ScalarFunction(call) => call.func.name() == BY_ROW,
         _ => false,
     }
 }
 
-/// Returns its argument as a column.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct ByRow {
-    signature: Signature,
-}
-
-impl ByRow {
-    /// As plans show it.
-    const NAME: &'static str = "by_row";
-}
-
-impl ScalarUDFImpl for ByRow {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    /// The name of a column: that of the value.
-    fn schema_name(&self, given: &[Expr]) -> Result<String> {
-        let [value] = given else {
-            return internal_err!("{} takes one value", Self::NAME);
-        };
-        Ok(value.schema_name().to_string())
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        let data_type = given.first().cloned();
-        data_type.map_or_else(|| internal_err!("{} takes a value", Self::NAME), Ok)
-    }
-
-    fn return_field_from_args(&self, given: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let Some(field) = given.arg_fields.first() else {
-            return internal_err!("{} takes a value", Self::NAME);
-        };
-        Ok(Arc::new(field.as_ref().clone().with_name(Self::NAME)))
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [value] = arguments.args.as_slice() else {
-            return internal_err!("{} takes one value", Self::NAME);
-        };
-        Ok(ColumnarValue::Array(value.to_array(arguments.number_rows)?))
-    }
+/// A value as a column.
+fn as_column(value: &ColumnarValue, rows: usize) -> Result<ColumnarValue> {
+    Ok(ColumnarValue::Array(value.to_array(rows)?))
 }

@@ -8,27 +8,25 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, StructArray, UInt32Array};
 use datafusion::arrow::compute::{nullif, take};
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, Result, internal_err};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::common::{Column, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, ScalarUDF};
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
 use crate::query::sql::walking::change_steps;
 
 use super::by_array::by_array;
+use super::same_value::SameValue;
 
 /// The engine's function that reads a member.
 const READING_FUNCTION: &str = "get_field";
+/// The function that returns its argument without what is left in it where it is null.
+const EMPTIED: &str = "emptied";
 
 /// The plan in which members of what is null are null.
 pub(in crate::query::sql) fn keep_null(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let emptied = ScalarUDF::new_from_impl(Emptied {
-        signature: Signature::any(1, Volatility::Immutable),
-    });
+    let emptied = SameValue::function(EMPTIED, |value, _| by_array(value, emptied));
     change_steps(plan, &mut |plan| {
         let read = rewrite_keeping_names(plan, |expr| Ok(of_emptied(expr, &emptied)))?;
         read.transform_data(|plan| unnested(plan, &emptied))
@@ -73,54 +71,6 @@ fn unnested(plan: LogicalPlan, emptied: &ScalarUDF) -> Result<Transformed<Logica
     let columns = Projection::try_new(columns.collect(), Arc::clone(&unnest.input))?;
     unnest.input = Arc::new(LogicalPlan::Projection(columns));
     Ok(Transformed::yes(LogicalPlan::Unnest(unnest)))
-}
-
-/// Returns its argument without what is left in it where it is null.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Emptied {
-    signature: Signature,
-}
-
-impl Emptied {
-    /// As plans show it.
-    const NAME: &'static str = "emptied";
-}
-
-impl ScalarUDFImpl for Emptied {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    /// The name of a column: that of the value.
-    fn schema_name(&self, given: &[Expr]) -> Result<String> {
-        let [value] = given else {
-            return internal_err!("{} takes one value", Self::NAME);
-        };
-        Ok(value.schema_name().to_string())
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        let data_type = given.first().cloned();
-        data_type.map_or_else(|| internal_err!("{} takes a value", Self::NAME), Ok)
-    }
-
-    fn return_field_from_args(&self, given: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let Some(field) = given.arg_fields.first() else {
-            return internal_err!("{} takes a value", Self::NAME);
-        };
-        Ok(Arc::new(field.as_ref().clone().with_name(Self::NAME)))
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [value] = arguments.args.as_slice() else {
-            return internal_err!("{} takes one value", Self::NAME);
-        };
-        by_array(value, emptied)
-    }
 }
 
 /// The values, of which those that are null have neither members nor entries.
