@@ -1,4 +1,5 @@
-//! Reads objects whose sizes are known, and tells one that was cut off from a store that fails.
+//! Reads objects whose sizes are known, and tells one that was cut off from a store that fails. Knows
+//! nothing of what they contain.
 
 use std::ops::Range;
 

@@ -77,8 +77,8 @@ impl Extents {
             Self::Recorded => recorded,
             // The days of an event in its zone may lie beside what is recorded.
             Self::CalendarEvents => {
-                let start = recorded.start().before(ONE_DAY).before(ONE_DAY);
-                TimeRange::between(start, recorded.end().after(ONE_DAY).after(ONE_DAY))
+                let (start, end) = (recorded.start(), recorded.end());
+                TimeRange::between(start.before(2 * ONE_DAY), end.after(2 * ONE_DAY))
             }
         }
     }
