@@ -10,6 +10,7 @@ mod forwarder;
 mod identity_provider;
 mod key_service;
 mod metrics;
+mod program;
 mod server;
 mod surroundings;
 mod tables;

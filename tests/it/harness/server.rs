@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use super::program::program;
 use super::{Backends, Metrics, Person};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_almanac");
 /// Generous: a loaded machine that runs every test at once.
 const START_LIMIT: Duration = Duration::from_mins(1);
 
@@ -214,10 +214,10 @@ impl Almanac {
             if !is_root() {
                 command.args(["--user", "--map-root-user"]);
             }
-            command.args(["--pid", "--fork", "--kill-child", BINARY]);
+            command.args(["--pid", "--fork", "--kill-child"]).arg(program());
             command
         } else {
-            Command::new(BINARY)
+            Command::new(program())
         };
         for (name, _) in std::env::vars() {
             if name.starts_with("ALMANAC_") || name.starts_with("AWS_") || name.starts_with("OTEL_") {
