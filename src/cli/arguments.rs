@@ -131,7 +131,13 @@ fn export_command() -> Command {
         "Write everything that a person has into one archive, while the service runs or not",
     )
     .arg(archive_file().help("The file to make, as `almanac import` reads it"))
-    .arg(user().required(true).help("The person's id"))
+    // Earlier builds took the nil id for somebody, whose data is to get out.
+    .arg(
+        user()
+            .value_parser(value_parser!(Uuid))
+            .required(true)
+            .help("The person's id"),
+    )
 }
 
 /// `almanac import`.

@@ -161,6 +161,12 @@ impl Annotations {
         Ok(annotation.and_then(AnnotationRoot::metric_kind))
     }
 
+    /// Who made the annotation with this id, if anybody did.
+    pub async fn owner_of(&self, id: Uuid) -> Result<Option<PersonId>, DocumentError> {
+        let document = self.documents.catalog().document(KIND, id).await?;
+        Ok(document.map(|document| document.person))
+    }
+
     /// A person's annotation, deleted or not.
     pub async fn one(&self, person: PersonId, id: Uuid) -> Result<AnnotationRow, DocumentError> {
         self.row(&self.documents.own(KIND, person, id).await?)

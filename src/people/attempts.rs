@@ -4,22 +4,17 @@
 //! it is overtaken only where another change succeeded, and of as many changes at once as there are attempts,
 //! all succeed. Knows nothing of what is changed.
 
-/// How often something is attempted of which few changes come at once: the programs of one person make fewer
-/// of one thing.
-pub(super) const ATTEMPTS_AMONG_FEW: usize = 16;
-
-/// How often something is attempted of which a client makes many changes at once: it has up to twenty
-/// requests in progress.
-pub(super) const ATTEMPTS_AMONG_MANY: usize = 32;
+/// How often a change is attempted: more often than a client has requests in progress, which are up to twenty.
+pub(super) const ATTEMPTS: usize = 32;
 
 /// Why a change failed, which may be that another one came first.
 pub(super) trait MayBeOvertaken {
     fn is_overtaken(&self) -> bool;
 }
 
-/// What comes of `attempt`, which is repeated while another change comes first, up to this many `attempts` in
-/// all. Nothing passes from one attempt to the next, so each of them has to read everything anew.
-pub(super) async fn repeat_while_overtaken<T, E, F>(attempts: usize, attempt: impl Fn() -> F) -> Result<T, E>
+/// What comes of `attempt`, which is repeated while another change comes first, up to [`ATTEMPTS`] in all.
+/// Nothing passes from one attempt to the next, so each of them has to read everything anew.
+pub(super) async fn repeat_while_overtaken<T, E, F>(attempt: impl Fn() -> F) -> Result<T, E>
 where
     E: MayBeOvertaken,
     F: Future<Output = Result<T, E>>,
@@ -28,7 +23,7 @@ where
     loop {
         made += 1;
         match attempt().await {
-            Err(error) if error.is_overtaken() && made < attempts => {}
+            Err(error) if error.is_overtaken() && made < ATTEMPTS => {}
             outcome => return outcome,
         }
     }
@@ -55,7 +50,7 @@ mod tests {
     /// The outcome where `others` changes come first and then `last` does, and how many attempts it took.
     async fn after(others: usize, last: Result<(), Failure>) -> (Result<(), Failure>, usize) {
         let made = AtomicUsize::new(0);
-        let outcome = repeat_while_overtaken(3, || async {
+        let outcome = repeat_while_overtaken(|| async {
             if made.fetch_add(1, Ordering::Relaxed) < others {
                 Err(Failure::Overtaken)
             } else {
@@ -68,12 +63,12 @@ mod tests {
     #[tokio::test]
     async fn a_change_is_repeated_until_no_other_comes_first() {
         assert_eq!(after(0, Ok(())).await, (Ok(()), 1));
-        assert_eq!(after(2, Ok(())).await, (Ok(()), 3));
+        assert_eq!(after(ATTEMPTS - 1, Ok(())).await, (Ok(()), ATTEMPTS));
     }
 
     #[tokio::test]
     async fn the_last_attempt_that_is_overtaken_is_the_outcome() {
-        assert_eq!(after(3, Ok(())).await, (Err(Failure::Overtaken), 3));
+        assert_eq!(after(ATTEMPTS, Ok(())).await, (Err(Failure::Overtaken), ATTEMPTS));
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use crate::model::ids::{IdSource, PersonId};
 use crate::model::stored_json;
 use crate::model::time::Instant;
 
-use super::attempts::{ATTEMPTS_AMONG_FEW, MayBeOvertaken, repeat_while_overtaken};
+use super::attempts::{MayBeOvertaken, repeat_while_overtaken};
 use super::condition::{Condition, Outdated};
 use super::limits::LimitReached;
 
@@ -128,7 +128,7 @@ impl Documents {
         condition: &Condition,
         changed: impl Fn(&Document) -> Result<Option<Document>, DocumentError>,
     ) -> Result<Document, DocumentError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
+        repeat_while_overtaken(|| async {
             let before = self.own(kind, person, id).await?;
             condition.hold().await?;
             let Some(after) = changed(&before)? else {
@@ -177,7 +177,7 @@ impl Documents {
         id: Uuid,
         condition: &Condition,
     ) -> Result<(), DocumentError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
+        repeat_while_overtaken(|| async {
             let before = self.own(kind, person, id).await?;
             condition.hold().await?;
             let remove = Change::Remove {
@@ -254,7 +254,7 @@ pub fn brought_back(
 impl Documents {
     /// Brings back a document to which no links lead.
     pub async fn bring_back(&self, document: Document) -> Result<BroughtBack, DocumentError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
+        repeat_while_overtaken(|| async {
             let here = self.catalog.document(document.kind, document.id).await?;
             let (outcome, change) = brought_back(document.clone(), here.as_ref(), Vec::new());
             let Some(change) = change else {

@@ -11,6 +11,8 @@ mod named_types;
 mod names;
 mod order;
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -22,7 +24,7 @@ use crate::model::stored_json;
 use crate::model::units::UnitSystem;
 use crate::model::zone::Zone;
 
-use super::attempts::{ATTEMPTS_AMONG_FEW, repeat_while_overtaken};
+use super::attempts::repeat_while_overtaken;
 use super::condition::Condition;
 
 pub use errors::PreferencesError;
@@ -56,9 +58,10 @@ impl Preferences {
         body: &Value,
         condition: &Condition,
     ) -> Result<Self, PreferencesError> {
-        let changes = checked(known, person, body).await?;
+        let held = Self::of(catalog, person).await?;
+        let changes = checked(known, person, body, &held).await?;
         catalog.ensure_person(person, None).await?;
-        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
+        repeat_while_overtaken(|| async {
             let before = catalog.person(person).await?.and_then(|known| known.preferences);
             condition.hold().await?;
             let held = before
@@ -152,11 +155,13 @@ fn too_long(length: usize) -> Fault {
     Fault::new(["body"], "too_long", message)
 }
 
-/// The members of `body` if all of them are valid, with types replaced by their ids.
+/// The members of `body` if all of them are valid, with types replaced by their ids. Types that are `held`
+/// already are not looked up again.
 async fn checked(
     known: KnownTypes<'_>,
     person: PersonId,
     body: &Value,
+    held: &Preferences,
 ) -> Result<Map<String, Value>, PreferencesError> {
     let Value::Object(members) = body else {
         let fault = Fault::new(["body"], "dict_type", "preferences are a JSON object");
@@ -172,10 +177,17 @@ async fn checked(
     let mut changes = members.clone();
     fields::write_whole(&mut changes);
     if faults.is_empty() {
-        let mut named = NamedTypes::of(known, person);
+        let ordered = held.0.get(SOURCE_ORDER).and_then(Value::as_object).into_iter();
+        let ordered = ordered.flat_map(Map::keys).filter_map(|name| TypeId::parse(name));
+        let mut named = NamedTypes::of(known, person, ordered.collect());
+        let selected = fields::selected_types(&held.0).into_iter();
+        let selected: HashSet<&str> = selected.map(|(_, name)| name).collect();
         for (loc, name) in fields::selected_types(members) {
             if faults.len() >= MOST_FAULTS {
                 break;
+            }
+            if selected.contains(name) {
+                continue;
             }
             faults.extend(named.find(name, loc).await?.err());
         }

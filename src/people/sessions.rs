@@ -21,7 +21,7 @@ use crate::model::meters::CacheMeters;
 use crate::model::stored_json;
 use crate::model::time::Instant;
 
-use super::attempts::{ATTEMPTS_AMONG_FEW, MayBeOvertaken, repeat_while_overtaken};
+use super::attempts::{ATTEMPTS, MayBeOvertaken, repeat_while_overtaken};
 use super::condition::{Condition, Outdated};
 use super::kept::Kept;
 use super::limits::LimitReached;
@@ -188,7 +188,7 @@ impl Sessions {
             version: 1,
         };
         let mut leaving: Vec<Change> = Vec::new();
-        for _ in 0..ATTEMPTS_AMONG_FEW {
+        for _ in 0..ATTEMPTS {
             let mut changes = std::mem::take(&mut leaving);
             let makes_room = !changes.is_empty();
             changes.push(Change::Insert {
@@ -291,7 +291,7 @@ impl Sessions {
         name: &Name,
         condition: &Condition,
     ) -> Result<Session, SessionError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
+        repeat_while_overtaken(|| async {
             let before = self.get(person, id).await?;
             condition.hold().await?;
             if before.revoked_at.is_some() {
@@ -313,7 +313,7 @@ impl Sessions {
         id: Uuid,
         condition: &Condition,
     ) -> Result<Session, SessionError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
+        repeat_while_overtaken(|| async {
             let before = self.get(person, id).await?;
             condition.hold().await?;
             if before.revoked_at.is_some() {

@@ -273,6 +273,12 @@ impl Types {
         stored.map(|stored| self.made_from(stored)).transpose()
     }
 
+    /// Who made the type with this id, if anybody did.
+    pub async fn owner_of(&self, id: Uuid) -> Result<Option<PersonId>, TypesError> {
+        let stored = self.catalog.definition(id).await?;
+        Ok(stored.map(|stored| stored.person))
+    }
+
     /// All of `owner`'s own types, archived ones too.
     pub async fn all_own(&self, owner: PersonId) -> Result<Arc<OwnTypes>, TypesError> {
         // Read before the stamp, and that before the definitions: whatever changes later changes them.

@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{Backends, Person, Setup, id, person, steps};
+use crate::sharing::{at, share, share_of};
 
 const PATH: &str = "/user/v1alpha1/preferences";
 
@@ -277,6 +278,53 @@ async fn of_clients_that_race_none_loses_what_it_alone_has_set() {
             assert!(zones.iter().any(|zone| kept["timezone"] == *zone), "{kept}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_somebody_no_longer_shares_may_stay_in_preferences_that_name_it() {
+    let (owner, reader) = (person(), person());
+    let tea = json!({"annotation_type": "numeric", "name": "Tea", "description": "", "tags": []});
+    let made = owner
+        .post("/user/v1alpha1/annotation", &tea)
+        .await
+        .must_be(201)
+        .json();
+    let tea = format!("NumericAnnotation/{}", made["id"].as_str().unwrap());
+    let given = share(&owner, &share_of(&[&tea], &reader)).await;
+    let source = id(7);
+    let named = json!({
+        "selected_metrics": [tea, "HeartRate"],
+        "selected_metrics_map": {"home": [tea]},
+        "source_order": {&tea: [source]},
+    });
+    let named = change(&reader, &named).await;
+    owner.call(Method::DELETE, &at(&given)).await.must_be(204);
+
+    let mut whole = named.clone();
+    whole["timezone"] = json!("Europe/Berlin");
+    assert_eq!(change(&reader, &whole).await, whole);
+    change(&reader, &json!({"selected_metrics": null})).await;
+    // Elsewhere it may still be named.
+    change(&reader, &json!({"selected_metrics": [tea]})).await;
+    let other = json!({"selected_metrics": [format!("NumericAnnotation/{}", id(8))]});
+    reader.post(PATH, &other).await.problem(422);
+    let cleared = json!({"selected_metrics": null, "selected_metrics_map": null, "source_order": null});
+    change(&reader, &cleared).await;
+    reader
+        .post(PATH, &json!({"selected_metrics": [tea]}))
+        .await
+        .problem(422);
+}
+
+#[tokio::test]
+async fn of_as_many_changes_at_once_as_a_client_makes_all_succeed() {
+    let person = person();
+    let changes = (0..20).map(|number| {
+        let body = json!({"pinned_metrics_count_map": {format!("place {number}"): number}});
+        let person = &person;
+        async move { change(person, &body).await }
+    });
+    assert_eq!(join_all(changes).await.len(), 20);
 }
 
 #[tokio::test]

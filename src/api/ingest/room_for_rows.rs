@@ -46,9 +46,13 @@ impl RoomForRows {
         if self.memory.grow_at_once(wanted.next_multiple_of(LEAST_MEMORY)) {
             return Ok(());
         }
-        // Half as much again, so that it does not begin anew for every few rows.
+        // Half as much again, so that it does not begin anew for every few rows; but not more than the person's
+        // share unless it must be, for which a body waits until it is their first.
         let most = self.besides_rows.saturating_add(self.most);
-        Err(NotDecoded::Waits(wanted.saturating_add(wanted / 2).min(most)))
+        let fair = self.memory.share().max(wanted);
+        Err(NotDecoded::Waits(
+            wanted.saturating_add(wanted / 2).min(most).min(fair),
+        ))
     }
 }
 

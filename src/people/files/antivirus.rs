@@ -25,7 +25,7 @@ use super::file::{File, SCAN_LINK, ScanState, TO_SCAN};
 use super::handle::Files;
 use crate::catalog::documents::DocumentKind;
 use crate::model::ids::PersonId;
-use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
+use crate::people::attempts::repeat_while_overtaken;
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
 use crate::upkeep::round::FAILURES_IN_A_ROW;
@@ -212,7 +212,7 @@ impl Files {
 
     /// Records the scanner's verdict on a waiting file.
     async fn note_scan(&self, file: &File, outcome: ScanState) -> Result<(), StoreError> {
-        let noted = repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
+        let noted = repeat_while_overtaken(|| async {
             let Some(current) = self.find(file.id).await? else {
                 return Ok(());
             };

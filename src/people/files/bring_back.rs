@@ -10,7 +10,7 @@ use super::file::{File, FileState, ScanState};
 use super::handle::Files;
 use crate::catalog::documents::{Change, Document, DocumentKind};
 use crate::model::ids::PersonId;
-use crate::people::attempts::ATTEMPTS_AMONG_MANY;
+use crate::people::attempts::ATTEMPTS;
 use crate::people::documents::{BroughtBack, brought_back};
 use crate::store::StoreError;
 use crate::store::contents::{Content, OpenPart};
@@ -88,7 +88,7 @@ impl Files {
         mut taken: Option<Content>,
     ) -> Result<BroughtBack, FilesError> {
         let to_scan = self.to_be_scanned(&document)?;
-        for _ in 0..ATTEMPTS_AMONG_MANY {
+        for _ in 0..ATTEMPTS {
             // Another import of the same archive may have been faster.
             if let Some(content) = &taken
                 && self.has_bytes(content.id).await?

@@ -14,7 +14,7 @@ use super::errors::FilesError;
 use super::file::{File, FileState, ScanState};
 use super::handle::Files;
 use crate::model::ids::PersonId;
-use crate::people::attempts::ATTEMPTS_AMONG_MANY;
+use crate::people::attempts::ATTEMPTS;
 use crate::store::StoreError;
 use crate::store::contents::{Content, MOST_PARTS, OpenPart, Part};
 
@@ -219,7 +219,7 @@ impl Files {
     async fn emptied<E>(&self, content: Content) -> Result<Content, UploadError<E>> {
         let id = content.id;
         let mut content = content;
-        for _ in 0..ATTEMPTS_AMONG_MANY {
+        for _ in 0..ATTEMPTS {
             let (empty, parts) = content.emptied();
             if self.attempt(vec![empty.update(self.clock.now())?]).await? {
                 self.contents.remove_parts(&empty, &parts).await;
@@ -243,7 +243,7 @@ impl Files {
     ) -> Result<File, UploadError<E>> {
         let paths: Vec<String> = last.map(|part| content.path_of(part)).into_iter().collect();
         let sha256 = content.sha256.clone().unwrap_or_default();
-        for _ in 0..ATTEMPTS_AMONG_MANY {
+        for _ in 0..ATTEMPTS {
             let announced = self.find(id).await?.ok_or(UploadError::Closed)?;
             if announced.state != FileState::Created {
                 return Err(UploadError::Closed);

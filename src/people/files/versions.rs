@@ -10,7 +10,7 @@ use super::handle::Files;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
-use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
+use crate::people::attempts::repeat_while_overtaken;
 use crate::store::contents::Content;
 
 /// An announced file, and until when its bytes are accepted.
@@ -30,7 +30,7 @@ impl Files {
             return Err(FilesError::TooLarge(limits.file_bytes));
         }
         let (id, content) = (self.ids.next(), self.ids.next());
-        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
+        repeat_while_overtaken(|| async {
             let now = self.now().await?;
             let open_until = self.clock.now().after(self.settings.upload_lifetime);
             let file = File::created(id, person, content, announced.clone(), now);
@@ -92,7 +92,7 @@ impl Files {
         id: Uuid,
         is_expected: impl Fn(&File) -> bool,
     ) -> Result<(), FilesError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
+        repeat_while_overtaken(|| async {
             let file = self.get(person, id).await?;
             if !is_expected(&file) {
                 return Err(FilesError::Changed);
@@ -124,7 +124,7 @@ impl Files {
     /// Makes a new version with the bytes of an earlier one. It becomes the current one.
     pub async fn restore(&self, person: PersonId, id: Uuid) -> Result<File, FilesError> {
         let restored = self.ids.next();
-        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
+        repeat_while_overtaken(|| async {
             let earlier = self.get(person, id).await?;
             if earlier.sha256.is_none() {
                 return Err(FilesError::NotUploaded);
@@ -160,7 +160,7 @@ impl Files {
     }
 
     async fn note_type(&self, person: PersonId, id: Uuid, data_type: &TypeId) -> Result<(), FilesError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
+        repeat_while_overtaken(|| async {
             let file = self.find(id).await?.filter(|file| file.person == person);
             let now = self.now().await?;
             let Some(noted) = file.and_then(|file| file.read_into(data_type, now)) else {

@@ -2,14 +2,15 @@
 //! share with them, as the catalogue lists them. Knows types, annotations and shares; knows nothing of what a
 //! preference says of a type.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::errors::PreferencesError;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::PersonId;
-use crate::model::registry::{RecordClass, TypeId};
+use crate::model::registry::{Base, RecordClass, TypeId};
 use crate::people::annotations::Annotations;
 use crate::people::sharing::Sharing;
+use crate::people::sharing::received::OpenedBySharer;
 use crate::people::types::{ResolvedType, Types, TypesError};
 
 /// Where types are looked up, whoever has them.
@@ -26,17 +27,20 @@ pub(super) struct NamedTypes<'k> {
     known: KnownTypes<'k>,
     person: PersonId,
     found: HashMap<TypeId, (TypeId, RecordClass)>,
-    /// What people made and share with the person, once something is named that the person does not have.
-    shared: Option<HashMap<TypeId, RecordClass>>,
+    /// What others share with the person, once something is named that the person does not have.
+    opened: Option<BTreeMap<PersonId, OpenedBySharer>>,
 }
 
 impl<'k> NamedTypes<'k> {
-    pub(super) fn of(known: KnownTypes<'k>, person: PersonId) -> Self {
+    /// Those of `person`, to whom the `kept` metrics are known: they were there once, and whoever shared one
+    /// and no longer does is not to make preferences wrong that nobody changes.
+    pub(super) fn of(known: KnownTypes<'k>, person: PersonId, kept: Vec<TypeId>) -> Self {
+        let kept = kept.into_iter().map(|id| (id.clone(), (id, RecordClass::Metric)));
         Self {
             known,
             person,
-            found: HashMap::new(),
-            shared: None,
+            found: kept.collect(),
+            opened: None,
         }
     }
 
@@ -79,13 +83,22 @@ impl<'k> NamedTypes<'k> {
 
     /// The type `id`, if somebody made it and shares it with the person.
     async fn shared(&mut self, id: &TypeId) -> Result<Option<(TypeId, RecordClass)>, PreferencesError> {
-        let shared = match self.shared.take() {
-            Some(shared) => shared,
-            None => self.known.shared_with(self.person).await?,
+        let Some(owner) = self.known.owner_of(id).await? else {
+            return Ok(None);
         };
-        let class = shared.get(id).copied();
-        self.shared = Some(shared);
-        Ok(class.map(|class| (id.clone(), class)))
+        let opened = match self.opened.take() {
+            Some(opened) => opened,
+            None => self.known.sharing.openings_for(self.person).await?,
+        };
+        let of_owner = self.opened.insert(opened).get(&owner);
+        if !of_owner.is_some_and(|opened| opened.openings.iter().any(|opening| opening.shows(id))) {
+            return Ok(None);
+        }
+        let Some(resolved) = self.known.types.look_up(owner, id.as_str()).await? else {
+            return Ok(None);
+        };
+        let is_there = self.known.has(owner, &resolved).await?;
+        Ok(is_there.then(|| (resolved.id(), resolved.data_type.class)))
     }
 }
 
@@ -100,24 +113,16 @@ impl KnownTypes<'_> {
         Ok(annotation.is_some_and(|annotation| annotation.type_id() == resolved.id()))
     }
 
-    /// The types and annotations of others that they share with a person.
-    async fn shared_with(&self, person: PersonId) -> Result<HashMap<TypeId, RecordClass>, PreferencesError> {
-        let mut shared = HashMap::new();
-        for (sharer, opened) in self.sharing.openings_for(person).await? {
-            let is_shown = |id: &TypeId| opened.openings.iter().any(|opening| opening.shows(id));
-            let own = self.types.all_own(sharer).await?;
-            let types = own
-                .iter()
-                .map(|own| (own.data_type.id.clone(), own.data_type.class));
-            let annotations = self.annotations.all(sharer).await?;
-            let annotated = annotations.iter().filter_map(|annotation| {
-                let id = annotation.type_id();
-                let class = self.types.registry().get(id.base())?.class;
-                Some((id, class))
-            });
-            shared.extend(types.chain(annotated).filter(|(id, _)| is_shown(id)));
+    /// Who made the type `id`, or the annotation whose records have it.
+    async fn owner_of(&self, id: &TypeId) -> Result<Option<PersonId>, PreferencesError> {
+        let Some(definition) = id.definition() else {
+            return Ok(None);
+        };
+        if Base::named(id.base()).is_some() {
+            Ok(self.types.owner_of(definition).await?)
+        } else {
+            Ok(self.annotations.owner_of(definition).await?)
         }
-        Ok(shared)
     }
 }
 
@@ -133,7 +138,7 @@ mod tests {
     use crate::catalog::test_databases::address_in;
     use crate::model::clock::{Clock, SystemClock};
     use crate::model::ids::{IdSource, SystemIds};
-    use crate::model::registry::{Base, Registry};
+    use crate::model::registry::Registry;
     use crate::people::documents::Documents;
     use crate::people::limits::PersonLimits;
     use crate::people::sharing::access_log::AccessLog;
@@ -178,7 +183,7 @@ mod tests {
                 annotations: &self.annotations,
                 sharing: &self.sharing,
             };
-            NamedTypes::of(known, person)
+            NamedTypes::of(known, person, Vec::new())
         }
 
         /// Somebody who has a metric of their own, and its id.

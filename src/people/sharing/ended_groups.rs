@@ -12,7 +12,7 @@ use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::catalog::granting::MEMBER_OF;
 use crate::model::ids::PersonId;
-use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
+use crate::people::attempts::{ATTEMPTS, repeat_while_overtaken};
 use crate::people::condition::Condition;
 
 use super::errors::SharingError;
@@ -29,7 +29,7 @@ impl Sharing {
         id: Uuid,
         condition: &Condition,
     ) -> Result<(), SharingError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
+        repeat_while_overtaken(|| async {
             let group = self.own_group(owner, id).await?;
             condition.hold().await?;
             let remove = Change::Remove {
@@ -50,7 +50,7 @@ impl Sharing {
     /// Ends the memberships of a group that is gone, without those that are damaged. Those that somebody
     /// changed meanwhile are looked up again.
     async fn end_memberships(&self, group: Uuid) -> Result<(), CatalogError> {
-        for _ in 0..ATTEMPTS_AMONG_MANY {
+        for _ in 0..ATTEMPTS {
             let members = self
                 .catalog
                 .sound_documents_linked(DocumentKind::Membership, MEMBER_OF, group)

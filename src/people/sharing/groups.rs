@@ -18,7 +18,7 @@ use crate::model::registry::{Registry, TypeId};
 use crate::model::stored_json;
 use crate::model::text::composed;
 use crate::model::time::{Instant, TimeRange};
-use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
+use crate::people::attempts::repeat_while_overtaken;
 use crate::people::condition::Condition;
 use crate::people::limits::LimitReached;
 
@@ -255,7 +255,7 @@ impl Sharing {
         condition: &Condition,
     ) -> Result<StoredGroup, SharingError> {
         let attempt = || self.try_change_group(owner, id, change.clone(), condition);
-        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, attempt).await
+        repeat_while_overtaken(attempt).await
     }
 
     async fn try_change_group(

@@ -8,7 +8,7 @@ use crate::catalog::granting::{MEMBER_OF, PARTICIPATES_AS};
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
-use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
+use crate::people::attempts::repeat_while_overtaken;
 use crate::people::condition::Condition;
 use crate::people::limits::LimitReached;
 
@@ -38,7 +38,7 @@ pub enum MetadataChange {
 impl Sharing {
     /// Makes `person` a member of a group, unless they are one already.
     pub async fn join(&self, person: PersonId, group: Uuid) -> Result<Participant, SharingError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
+        repeat_while_overtaken(|| async {
             self.group(person, group).await?;
             if let Some(member) = self.membership_document(person, group).await? {
                 return participant(&member);
@@ -108,7 +108,7 @@ impl Sharing {
 
     /// Ends `person`'s membership. A person who joins again is a new participant.
     pub async fn quit(&self, person: PersonId, group: Uuid) -> Result<Participant, SharingError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
+        repeat_while_overtaken(|| async {
             let member = self.membership_document(person, group).await?;
             let member = member.ok_or(SharingError::Unknown("membership"))?;
             let remove = Change::Remove {
@@ -167,7 +167,7 @@ impl Sharing {
         change: MetadataChange,
         condition: &Condition,
     ) -> Result<Map<String, Value>, SharingError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
+        repeat_while_overtaken(|| async {
             let member = self.member(owner, group, id).await?;
             condition.hold().await?;
             let mut body = Membership::of(&member)?;

@@ -15,7 +15,7 @@ use crate::model::stored_json;
 use crate::model::text::composed;
 use crate::model::time::Instant;
 use crate::people::annotations::AnnotationRoot;
-use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
+use crate::people::attempts::repeat_while_overtaken;
 use crate::people::condition::Condition;
 use crate::people::file_names::place;
 use crate::people::limits::LimitReached;
@@ -199,7 +199,7 @@ impl Sharing {
         change: ShareChange,
         condition: &Condition,
     ) -> Result<Share, SharingError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
+        repeat_while_overtaken(|| async {
             let before = self.share(owner, id).await?;
             condition.hold().await?;
             let mut after = self.amended(types, &before, change.clone(), Vec::new()).await?;
@@ -217,7 +217,7 @@ impl Sharing {
         id: Uuid,
         condition: &Condition,
     ) -> Result<(), SharingError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
+        repeat_while_overtaken(|| async {
             let share = self.share(owner, id).await?;
             condition.hold().await?;
             let remove = Change::Remove {
@@ -240,7 +240,7 @@ impl Sharing {
         grantee: Grantee,
         actor: PersonId,
     ) -> Result<(), SharingError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, || async {
+        repeat_while_overtaken(|| async {
             let before = self.share(owner, id).await?;
             let mut after = before.without(grantee);
             self.replace(&before, &mut after, actor, ShareEvent::Left).await

@@ -11,7 +11,7 @@ use super::export::{EVERY, Export, ExportError, ExportState, KEPT_LINK, OPEN_LIN
 use crate::catalog::documents::{Change, Changed, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
-use crate::people::attempts::{ATTEMPTS_AMONG_FEW, repeat_while_overtaken};
+use crate::people::attempts::repeat_while_overtaken;
 use crate::people::condition::Condition;
 use crate::people::limits::LimitReached;
 use crate::store::StoreError;
@@ -111,7 +111,7 @@ impl Exports {
 
     /// Removes an export and all objects of its archive. One that is being made is stopped.
     pub async fn remove(&self, person: PersonId, id: Uuid, condition: &Condition) -> Result<(), ExportError> {
-        repeat_while_overtaken(ATTEMPTS_AMONG_FEW, || async {
+        repeat_while_overtaken(|| async {
             let export = self.get(person, id).await?;
             condition.hold().await?;
             self.discard(&export).await

@@ -28,7 +28,7 @@ use crate::catalog::documents::{Document, DocumentKind};
 use crate::catalog::records::KnownSource;
 use crate::model::ids::PersonId;
 use crate::model::time::parse_instant;
-use crate::people::attempts::ATTEMPTS_AMONG_FEW;
+use crate::people::attempts::ATTEMPTS;
 use crate::people::documents::BroughtBack;
 use crate::people::files::{File, FileState, harmful};
 use examine::Plan;
@@ -106,6 +106,10 @@ impl Importer {
         tell: &(dyn Fn(ImportProgress) + Sync),
     ) -> Result<Imported, ImportError> {
         let person = user.unwrap_or(archive.manifest.person);
+        if person.0.is_nil() {
+            let nobody = "the archive is that of the nil id, which is nobody's; say whose it is with --user";
+            return Err(ImportError::Refused(nobody.to_owned()));
+        }
         let plan = Box::pin(self.examine(&archive, person)).await?;
         tell(ImportProgress::Members(archive.manifest.members.len() as u64));
         let mut imported = self.nothing_yet(&archive, person);
@@ -296,7 +300,7 @@ impl Importer {
     /// Adds preferences that the person does not have here; existing ones stay.
     async fn bring_preferences(&self, plan: &Plan) -> Result<u64, ImportError> {
         let person = plan.known.id;
-        for _ in 0..ATTEMPTS_AMONG_FEW {
+        for _ in 0..ATTEMPTS {
             let before = self
                 .catalog
                 .person(person)

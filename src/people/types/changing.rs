@@ -11,7 +11,7 @@ use super::{OwnType, Types, TypesError, definition_of};
 use crate::catalog::records::StoredDefinition;
 use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType, Definition};
-use crate::people::attempts::{ATTEMPTS_AMONG_MANY, repeat_while_overtaken};
+use crate::people::attempts::repeat_while_overtaken;
 use crate::people::condition::Condition;
 use crate::people::documents::BroughtBack;
 
@@ -52,7 +52,7 @@ impl Types {
         condition: &Condition,
     ) -> Result<OwnType, TypesError> {
         let attempt = || self.try_change(owner, base, id, body, condition);
-        repeat_while_overtaken(ATTEMPTS_AMONG_MANY, attempt).await
+        repeat_while_overtaken(attempt).await
     }
 
     async fn try_change(

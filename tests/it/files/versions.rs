@@ -345,6 +345,11 @@ async fn conditions_are_kept() {
     delete("\"other\"").await.problem(412);
     let absent = person.call(Method::DELETE, &file_path(&file));
     absent.header("if-none-match", "*").await.problem(412);
+    let absent = person.call(Method::DELETE, &file_path(&file));
+    let weakened = format!("\"other\", W/{tag}");
+    absent.header("if-none-match", &weakened).await.problem(412);
+    let other = person.post(FILES, &announcement("/", "a", 1));
+    other.header("if-none-match", &weakened).await.problem(412);
     delete(&format!("W/{tag}")).await.problem(412);
     put(&person, "/", "a", b"2").await;
     delete(&tag).await.problem(412);

@@ -3,7 +3,7 @@
 //! Knows files and headers; knows nothing of who may see a file.
 
 use axum::Json;
-use axum::http::header::ETAG;
+use axum::http::header::{ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
 
@@ -32,14 +32,20 @@ pub(super) fn is_named(headers: &HeaderMap, header: &HeaderName, file: &File) ->
     tags.any(|tag| names(headers, header, &tag))
 }
 
-/// Whether a header names `tag`, or everything.
+/// Whether a header names `tag`, or everything. `If-None-Match` names it also by its weak form, which proxies
+/// that compress make of it.
 fn names(headers: &HeaderMap, header: &HeaderName, tag: &str) -> bool {
+    let is_compared_weakly = header == IF_NONE_MATCH;
     headers
         .get_all(header)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
-        .any(|named| named.trim() == "*" || named.trim() == tag)
+        .map(str::trim)
+        .any(|named| match named.strip_prefix("W/") {
+            Some(weak) if is_compared_weakly => weak == tag,
+            _ => named == "*" || named == tag,
+        })
 }
 
 /// The description of a file of the reader's own, with its tag.
