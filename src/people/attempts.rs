@@ -4,7 +4,8 @@
 //! it is overtaken only where another change succeeded, and of as many changes at once as there are attempts,
 //! all succeed. Knows nothing of what is changed.
 
-/// How often a change is attempted: more often than a client has requests in progress, which are up to twenty.
+/// How often a change is attempted: more often than a client has requests in progress, which are at most
+/// twenty.
 pub(super) const ATTEMPTS: usize = 32;
 
 /// Why a change failed, which may be that another one came first.

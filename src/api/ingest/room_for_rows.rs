@@ -46,8 +46,8 @@ impl RoomForRows {
         if self.memory.grow_at_once(wanted.next_multiple_of(LEAST_MEMORY)) {
             return Ok(());
         }
-        // Half as much again, so that it does not begin anew for every few rows; but not more than the person's
-        // share unless it must be, for which a body waits until it is their first.
+        // Half as much again, so that it does not begin anew for every few rows; but no more than it must be
+        // beyond the person's share, for which a body waits until it is their first.
         let most = self.besides_rows.saturating_add(self.most);
         let fair = self.memory.share().max(wanted);
         Err(NotDecoded::Waits(
