@@ -35,7 +35,8 @@ pub use canonical::{Canonical, respelt};
 pub use category::Category;
 pub use column_units::unit_of;
 pub use data_type::{
-    ApiVersion, DataType, Layout, ReadColumn, ReadFrom, RecordClass, TimeFields, TypeId, Undeclared,
+    ApiVersion, DataType, Layout, OwnersName, ReadColumn, ReadFrom, RecordClass, TimeFields, TypeId,
+    Undeclared,
 };
 pub use definition::{Base, Definition, Scale};
 pub use entry::{CatalogEntry, ListEntry, RecordSpec};

@@ -60,7 +60,9 @@ impl<'a> AnswerColumns<'a> {
             };
             if let ArrowType::Struct(members) = field.data_type()
                 && !condition.is_some_and(compared)
-                && let Some(kept) = shown.members_of(&column.name, members)
+                && let Some(kept) = shown.members_of(&column.name, members, |member| {
+                    layout.tells_owners_names(name, member)
+                })
                 && kept.len() < members.len()
             {
                 *field = Arc::new(field.as_ref().clone().with_data_type(ArrowType::Struct(kept)));

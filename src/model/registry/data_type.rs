@@ -146,6 +146,8 @@ pub struct Layout {
     /// Stored columns, and members of columns as `column.member`, that only the owner sees: they name
     /// devices, applications, accounts and tags.
     pub private: Vec<String>,
+    /// Where records have names by which it is known whose they are.
+    pub owners_names: Vec<OwnersName>,
     /// Stored columns whose values hold for every part of a record as for the whole.
     pub throughout: Vec<String>,
     /// Tells the stored columns and their version apart from others.
@@ -163,6 +165,25 @@ impl Layout {
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         })
     }
+
+    /// Whether a member of a stored column says which of the names beside it are the owner's.
+    #[must_use]
+    pub fn tells_owners_names(&self, column: &str, member: &str) -> bool {
+        let mut names = self.owners_names.iter();
+        names.any(|name| name.column == column && name.where_true.as_deref() == Some(member))
+    }
+}
+
+/// A name by which it is known whose a record is: the person's, or that of a source, a device or an account,
+/// which people call by their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnersName {
+    /// The stored column: a value, an object or a list of objects.
+    pub column: String,
+    /// The member of the objects that is the name; `None` where the column itself is.
+    pub member: Option<String>,
+    /// The member beside it that is true where the name is the owner's; `None` where it always is.
+    pub where_true: Option<String>,
 }
 
 /// Where an answer shows the members that the schema does not declare.

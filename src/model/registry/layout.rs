@@ -6,7 +6,8 @@
 //! part of an answer), `x-span` (read as start and end together), `x-structs` (an object among several
 //! choices decides the column, and a list of objects is a list of structs), `x-yes-no` (1 and 0 stand for
 //! true and false), `x-version` (a list of numbers or a text, stored as text and read as a list), `x-private`
-//! (for the owner alone), `x-throughout` (true of every part of a record).
+//! (for the owner alone), `x-names-owner` (tells whose record it is), `x-throughout` (true of every part of a
+//! record).
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,12 +16,16 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType as ArrowType, Field, Fields, Schema, TimeUnit};
 use serde_json::{Map, Value};
 
-use super::data_type::{Layout, ReadColumn, ReadFrom, TimeFields, Undeclared};
+use super::data_type::{Layout, OwnersName, ReadColumn, ReadFrom, TimeFields, Undeclared};
 use crate::model::columns::{END, EXTRAS, ID, SOURCE, SOURCE_CLASS, START};
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 const JSON_EXTENSION: &str = "arrow.json";
+
+/// Columns of a person's own type that describe who measured, where it declares them, by a name among others.
+const DESCRIBING_COLUMNS: [&str; 2] = ["device_properties", "source_properties"];
+const NAME: &str = "name";
 
 /// Objects nested deeper than this are kept as JSON text.
 pub(super) const DEEPEST_STRUCT: usize = 6;
@@ -207,6 +212,7 @@ struct Draft {
     moment: Option<TimeFields>,
     aliases: Vec<(String, String)>,
     private: Vec<String>,
+    owners_names: Vec<OwnersName>,
     throughout: Vec<String>,
     /// Lists of texts without a column in an answer.
     hidden: Vec<String>,
@@ -249,6 +255,9 @@ impl Layout {
         columns.push(json_text(EXTRAS));
         // Undeclared members may contain anything.
         draft.private.push(EXTRAS.to_owned());
+        if undeclared == Undeclared::AsGiven {
+            draft.owners_names.extend(DESCRIBING_COLUMNS.map(name_in));
+        }
         let storage = Arc::new(Schema::new(columns));
         let mut state = DefaultHasher::new();
         (version, storage.fields()).hash(&mut state);
@@ -261,6 +270,7 @@ impl Layout {
             aliases: draft.aliases,
             undeclared,
             private: draft.private,
+            owners_names: draft.owners_names,
             throughout: draft.throughout,
             state: state.finish(),
         })
@@ -362,8 +372,8 @@ impl Draft {
         }
     }
 
-    /// Notes whether a property, or which of its members, is for the owner alone, and whether its value holds
-    /// for every part of a record.
+    /// Notes whether a property, or which of its members, is for the owner alone or tells who that is, and
+    /// whether its value holds for every part of a record.
     fn note_flags(&mut self, name: &str, property: &Value) {
         if is_flagged(property, "x-private") {
             self.private.push(name.to_owned());
@@ -379,6 +389,7 @@ impl Draft {
                 .filter(|(_, member)| is_flagged(member, "x-private"))
                 .map(|(member, _)| format!("{name}.{member}")),
         );
+        self.owners_names.extend(owners_names_in(name, property));
     }
 
     /// Makes answers show columns without a place of their own among the extras.
@@ -396,6 +407,37 @@ impl Draft {
 
 fn is_flagged(property: &Value, annotation: &str) -> bool {
     property.get(annotation) == Some(&Value::Bool(true))
+}
+
+/// The names of the owner that a property is, or that the objects it admits have, alone or in a list.
+fn owners_names_in(column: &str, property: &Value) -> Vec<OwnersName> {
+    let name = |member: Option<&String>, property: &Value| {
+        let where_true = match property.get("x-names-owner")? {
+            Value::Bool(true) => None,
+            Value::String(beside) => Some(beside.clone()),
+            _ => return None,
+        };
+        Some(OwnersName {
+            column: column.to_owned(),
+            member: member.cloned(),
+            where_true,
+        })
+    };
+    let objects = [Some(property), property.get("items")].into_iter().flatten();
+    let members = objects
+        .filter_map(|object| object_choice(object)?.schema.get("properties")?.as_object())
+        .flatten();
+    let of_members = members.filter_map(|(member, property)| name(Some(member), property));
+    name(None, property).into_iter().chain(of_members).collect()
+}
+
+/// The name in a column that describes who measured.
+fn name_in(column: &str) -> OwnersName {
+    OwnersName {
+        column: column.to_owned(),
+        member: Some(NAME.to_owned()),
+        where_true: None,
+    }
 }
 
 /// The members of an object that are versions.

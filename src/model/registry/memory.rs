@@ -37,7 +37,8 @@ impl DataType {
 
 impl Layout {
     fn memory(&self) -> usize {
-        let names = self.id.len() + 2 * self.aliases.len() + self.private.len() + self.throughout.len();
+        let pairs = self.aliases.len() + self.owners_names.len();
+        let names = self.id.len() + 2 * pairs + self.private.len() + self.throughout.len();
         size_of::<Self>() + self.storage.fields().size() + self.read.len() * READ_COLUMN + names * NAME
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Definitions that are stored may have it in a property of the record, where it was not taken out before.
 /// Their types keep the column that follows from it.
 const KEPT_WHERE_STORED: &str = "x-version";
-const ANNOTATIONS: [&str; 12] = [
+const ANNOTATIONS: [&str; 13] = [
     "x-role",
     "x-aliases",
     "x-hidden",
@@ -17,6 +17,7 @@ const ANNOTATIONS: [&str; 12] = [
     "x-structs",
     "x-longitude",
     "x-private",
+    "x-names-owner",
     "x-throughout",
     "x-unknown",
     "x-yes-no",

@@ -60,9 +60,14 @@ impl Columns {
         self.0.iter().any(|path| path.0 == name || path.column() == name)
     }
 
-    /// The fields of the struct column `name`, reduced to the selected members. `None` where the whole column
-    /// is selected, or a member that does not exist.
-    pub(in crate::query) fn members_of(&self, name: &str, held: &Fields) -> Option<Fields> {
+    /// The fields of the struct column `name`, reduced to the selected members and those that are read along
+    /// with them. `None` where the whole column is selected, or a member that does not exist.
+    pub(in crate::query) fn members_of(
+        &self,
+        name: &str,
+        held: &Fields,
+        read_along: impl Fn(&str) -> bool,
+    ) -> Option<Fields> {
         let mut wanted = Vec::new();
         for path in self.0.iter().filter(|path| path.column() == name) {
             let (member, _) = held.find(path.members().next()?)?;
@@ -74,7 +79,7 @@ impl Columns {
         let kept = held
             .iter()
             .enumerate()
-            .filter(|(place, _)| wanted.contains(place));
+            .filter(|(place, member)| wanted.contains(place) || read_along(member.name()));
         Some(kept.map(|(_, member)| Arc::clone(member)).collect())
     }
 

@@ -4,8 +4,8 @@
 //! what is left: no question can forget to cut. Only sleep takes rows as recorded, since the recorded start
 //! decides which one wins, and cuts the result. What is not seen is not only marked as null, but no longer in
 //! the rows, so that nothing can bring it back. Columns that name devices, applications and tags are removed,
-//! rule 9.2d. The owner's own reads skip all of this. Knows permits and layouts; knows nothing of what is
-//! asked.
+//! rule 9.2d. For whoever must not learn whose rows they are, names that tell it are no longer in the rows
+//! either. The owner's own reads skip all of this. Knows permits and layouts; knows nothing of what is asked.
 
 mod cut;
 mod extent;
@@ -23,7 +23,7 @@ use datafusion::common::{Result, internal_err};
 
 use crate::model::columns::{END, SOURCE, SOURCE_CLASS, START, VALUE};
 use crate::model::permit::{ReadPermit, Windows};
-use crate::model::registry::{DataType, RecordClass, TypeId};
+use crate::model::registry::{DataType, OwnersName, RecordClass, TypeId};
 use crate::model::time::TimeRange;
 use crate::store::snapshot::Snapshot;
 
@@ -46,7 +46,7 @@ pub(in crate::query) struct Shared {
     spread: bool,
     kept: Vec<String>,
     lengths: OriginalLength,
-    is_nameless: bool,
+    hidden_names: Vec<OwnersName>,
 }
 
 impl Shared {
@@ -63,7 +63,11 @@ impl Shared {
             spread: are_spread(data_type),
             kept: kept(data_type),
             lengths,
-            is_nameless: !shared.knows_owner,
+            hidden_names: if shared.knows_owner {
+                Vec::new()
+            } else {
+                data_type.layout.owners_names.clone()
+            },
         })
     }
 
@@ -94,7 +98,7 @@ impl Shared {
             spread: self.spread,
             kept: self.kept.clone(),
             lengths: self.lengths,
-            is_nameless: self.is_nameless,
+            hidden_names: self.hidden_names.clone(),
         };
         Arc::new(CutExec::new(rows, rule))
     }
@@ -154,7 +158,7 @@ pub(in crate::query) fn cut_keys(rows: Plan, data_type: &TypeId, windows: &Windo
         spread: false,
         kept: Vec::new(),
         lengths: OriginalLength::Dropped,
-        is_nameless: false,
+        hidden_names: Vec::new(),
     };
     Arc::new(CutExec::new(rows, rule))
 }
@@ -176,7 +180,7 @@ pub(in crate::query) fn cut_again(
         spread: are_spread(data_type),
         kept: kept(data_type),
         lengths: OriginalLength::Dropped,
-        is_nameless: false,
+        hidden_names: Vec::new(),
     };
     Arc::new(CutExec::new(rows, rule))
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{GROUP, group, join, share, share_of};
-use crate::harness::{Person, at, heart_rate, id, person, shared, steps};
+use crate::harness::{Call, METHODS, Person, at, heart_rate, id, person, shared, steps};
 
 fn whole() -> Value {
     json!({
@@ -507,6 +507,95 @@ async fn participants_have_events_where_the_group_says_so_and_never_calendars() 
     owner.get(&format!("{pool}/calendars")).await.must_be(404);
     let without = group_of(&["HeartRate"]).await;
     ask(&without, whole).await.problem(403);
+}
+
+#[tokio::test]
+async fn participants_are_named_neither_by_their_calendars_nor_among_those_invited() {
+    let (owner, member) = (person(), person());
+    let somebody = |name: &str, is_current_user: bool| {
+        json!({
+            "name": name, "url": format!("mailto:{name}@example.org"), "participant_role": "chair",
+            "is_current_user": is_current_user,
+        })
+    };
+    let event = |n: u32, organizer: &Value, participants: &[Value]| {
+        json!({
+            "calendar_event_id": id(n), "calendar_id": id(1), "title": "Meeting", "organizer": organizer,
+            "participants": participants, "start_date": at(&format!("1{n}:00")),
+            "end_date": at(&format!("1{n}:30")),
+        })
+    };
+    let (bob, ada) = (somebody("Bob", true), somebody("Ada", false));
+    let events = [event(2, &bob, &[bob.clone(), ada.clone()]), event(3, &ada, &[])];
+    member.records("CalendarEvent", &events).await;
+    let calendar = json!({
+        "calendar_id": id(1), "calendar_identifier": "d", "calendar_name": "Bob", "calendar_color": "red",
+        "calendar_source_name": "Bob@example.org", "svc_source": "Bob's phone", "inserted_at": at("09:00"),
+    });
+    member.records("Calendar", &[calendar]).await;
+    let body = json!({
+        "title": "May", "is_public": true, "svc_data_types": ["CalendarEvent", "Calendar"],
+        "time_start": "2024-05-01T00:00:00Z", "time_end": "2024-06-01T00:00:00Z",
+    });
+    let study = group(&owner, &body).await;
+    let participant = join(&member, &study).await;
+    let within = |call: Call| {
+        call.with("start_time", &at("00:00"))
+            .with("end_time", &at("23:00"))
+    };
+    let of_type = |data_type: &str| {
+        within(owner.get(&format!("/data/v1alpha1/event/{data_type}")))
+            .with("pool_id", &study)
+            .with("participant_id", &participant)
+    };
+    let pool = format!("/data/v0/pool/{study}/participant/{participant}/calendar_events");
+    for output in METHODS {
+        for call in [
+            of_type("Calendar"),
+            of_type("CalendarEvent"),
+            within(owner.get(&pool)),
+        ] {
+            let reply = call.with("output", output).await.must_be(200);
+            assert!(!reply.body.windows(3).any(|found| found == b"Bob"), "{reply}");
+        }
+    }
+    let calendars = of_type("Calendar").await.must_be(200).rows();
+    assert_eq!(calendars[0]["calendar_color"], "red");
+    for name in ["calendar_name", "calendar_source_name", "svc_source"] {
+        assert_eq!(calendars[0][name], Value::Null, "{name}");
+    }
+    for call in [of_type("CalendarEvent"), within(owner.get(&pool))] {
+        let events = call.await.must_be(200).rows();
+        assert_eq!(events.len(), 2);
+        let names = ["/organizer/name", "/participants/0/name", "/participants/1/name"];
+        let names = names.map(|place| events[0].pointer(place).cloned().unwrap_or_default());
+        assert_eq!(names, [Value::Null, Value::Null, json!("Ada")]);
+        assert_eq!(events[0]["organizer"]["participant_role"], "chair");
+        assert_eq!(events[1]["organizer"]["url"], "mailto:Ada@example.org");
+    }
+    // Who somebody is decides, also where it is not asked for.
+    let names = of_type("CalendarEvent").with("columns", "organizer.name").await;
+    let names = names.must_be(200).rows();
+    let names: Vec<&Value> = names.iter().map(|row| &row["organizer.name"]).collect();
+    assert_eq!(names, [&Value::Null, &json!("Ada")]);
+    for (data_type, condition) in [
+        ("Calendar", "calendar_name=Bob"),
+        ("Calendar", "svc_source~Bob"),
+        ("CalendarEvent", "organizer.name=Bob"),
+    ] {
+        let found = of_type(data_type).with("filter", condition).await.must_be(200);
+        assert!(found.rows().is_empty(), "{condition}: {found}");
+    }
+    // Whoever knows whose calendars they read sees them as they are.
+    share(&member, &share_of(&["CalendarEvent", "Calendar"], &owner)).await;
+    for data_type in ["CalendarEvent", "Calendar"] {
+        let shared = within(owner.get(&format!("/data/v1alpha1/event/{data_type}")));
+        let shared = shared
+            .with("svc_userid", &member.id.to_string())
+            .await
+            .must_be(200);
+        assert!(shared.text().contains("Bob@example.org"), "{shared}");
+    }
 }
 
 #[tokio::test]

@@ -642,6 +642,7 @@ fn annotated() -> Value {
         "o": {"type": "object", "properties": {
             "answer": {"type": "integer", "x-yes-no": true}, "text": {"type": "string", "x-version": true},
             "east": {"type": "number", "x-longitude": true}, "own": {"type": "string", "x-private": true},
+            "called": {"type": "string", "x-names-owner": true},
         }},
     }})
 }
@@ -653,13 +654,14 @@ fn rule_6_annotations_of_members_do_not_reach_the_product_either() {
         "version": {"type": "array", "items": {"type": "integer"}},
         "o": {"type": "object", "properties": {
             "answer": {"type": "integer"}, "text": {"type": "string"}, "east": {"type": "number"},
-            "own": {"type": "string"},
+            "own": {"type": "string"}, "called": {"type": "string"},
         }},
     }}}});
     let [annotated, plain] = [body, plain].map(|body| build(&define(Base::Event, &body)));
     assert_eq!(annotated.layout.storage, plain.layout.storage);
     assert_eq!(annotated.layout.read, plain.layout.read);
     assert_eq!(annotated.layout.private, plain.layout.private);
+    assert_eq!(annotated.layout.owners_names, plain.layout.owners_names);
     assert_eq!(*annotated.schema.value(), *plain.schema.value());
 }
 

@@ -312,3 +312,79 @@ fn people_rules_and_places_of_calendar_events_are_structs() {
         "without the mark a list of objects stays text"
     );
 }
+
+/// The properties of a schema at every depth, with their paths.
+fn properties(schema: &Value, path: &str) -> Vec<(String, Value)> {
+    let choices = ["anyOf", "oneOf"]
+        .into_iter()
+        .filter_map(|keyword| schema.get(keyword)?.as_array())
+        .flatten();
+    let mut found: Vec<(String, Value)> = choices
+        .chain(schema.get("items"))
+        .flat_map(|part| properties(part, path))
+        .collect();
+    let members = schema.get("properties").and_then(Value::as_object);
+    for (name, property) in members.into_iter().flatten() {
+        let path = format!("{path}{name}");
+        found.extend(properties(property, &format!("{path}.")));
+        found.push((path, property.clone()));
+    }
+    found
+}
+
+#[test]
+fn every_name_of_a_source_a_device_or_an_account_is_marked() {
+    /// Names of what was recorded, and of who is in it.
+    const OF_SOMETHING_ELSE: [&str; 1] = ["FileInput.name"];
+    let registry = registry();
+    for kind in registry.types() {
+        // The name of an annotation is what the person records.
+        let is_definition = |path: &str| kind.id.base().ends_with("Annotation") && path == "source_name";
+        for (path, property) in properties(&kind.schema.value(), "") {
+            let name = path.rsplit('.').next().unwrap_or(&path);
+            let names = name == "name" || name.ends_with("_name") || name == "svc_source";
+            let is_marked = ["x-private", "x-names-owner"]
+                .iter()
+                .any(|mark| property.get(*mark).is_some());
+            let of_something_else = OF_SOMETHING_ELSE.contains(&format!("{}.{path}", kind.id).as_str());
+            assert!(
+                !names || is_marked || of_something_else || is_definition(&path),
+                "{}.{path} is the name of something: of what?",
+                kind.id
+            );
+        }
+    }
+}
+
+#[test]
+fn every_mark_of_a_name_that_tells_whose_record_it_is_reaches_its_column() {
+    let registry = registry();
+    for kind in registry.types() {
+        let layout = &kind.layout;
+        let marked = properties(&kind.schema.value(), "")
+            .iter()
+            .filter(|(_, property)| property.get("x-names-owner").is_some())
+            .count();
+        assert_eq!(layout.owners_names.len(), marked, "{}", kind.id);
+        for name in &layout.owners_names {
+            let column = layout.storage.field_with_name(&name.column).unwrap();
+            let Some(member) = &name.member else {
+                continue;
+            };
+            let object = match column.data_type() {
+                ArrowType::List(item) => item.data_type(),
+                other => other,
+            };
+            let ArrowType::Struct(members) = object else {
+                panic!("{name:?} of {} is in no struct", kind.id)
+            };
+            assert!(members.find(member).is_some(), "{name:?}");
+            for beside in &name.where_true {
+                let (_, mark) = members.find(beside).unwrap();
+                assert_eq!(*mark.data_type(), ArrowType::Boolean, "{name:?}");
+            }
+        }
+    }
+    let of = |name: &str| registry.get(name).unwrap().layout.owners_names.len();
+    assert_eq!((of("HeartRate"), of("Calendar"), of("CalendarEvent")), (2, 3, 6));
+}

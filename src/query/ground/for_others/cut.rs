@@ -22,6 +22,7 @@ use futures::{Stream, StreamExt as _};
 
 use crate::model::columns::{END, ID, START, VALUE};
 use crate::model::permit::Windows;
+use crate::model::registry::OwnersName;
 use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::key::{KEY_COLUMNS, KEY_ORDER};
 use crate::query::ground::measure::{LONG, prorated};
@@ -53,8 +54,8 @@ pub(super) struct Rule {
     /// Columns, besides those of the key, that keep their values in cut rows.
     pub(super) kept: Vec<String>,
     pub(super) lengths: OriginalLength,
-    /// Names of sources and devices are left out.
-    pub(super) is_nameless: bool,
+    /// Names that tell whose rows they are, and are left out.
+    pub(super) hidden_names: Vec<OwnersName>,
 }
 
 /// Cuts rows by a rule.
@@ -136,7 +137,10 @@ struct Cutter {
 impl Cutter {
     /// Takes the next rows, and returns the parts that no later one can precede.
     fn push(&mut self, rows: &RecordBatch) -> Result<Option<RecordBatch>> {
-        let nameless = self.rule.is_nameless.then(|| without_names(rows)).transpose()?;
+        let hidden = &self.rule.hidden_names;
+        let nameless = (!hidden.is_empty())
+            .then(|| without_names(rows, hidden))
+            .transpose()?;
         let rows = nameless.as_ref().unwrap_or(rows);
         let (starts, ends) = times(rows)?;
         let Some(last) = starts.last().copied() else {

@@ -1,10 +1,10 @@
-//! Hides the columns that only the owner may see, rule 9.2d.
+//! Hides the columns that only the owner may see, rule 9.2d, and the names that tell who the owner is.
 
 use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, RecordBatch, StringArray, StructArray, new_null_array,
+    Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray, StructArray, new_null_array,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema};
@@ -17,9 +17,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::model::columns::EXTRAS;
-use crate::model::registry::{Layout, Undeclared};
+use crate::model::registry::{Layout, OwnersName, Undeclared};
 use crate::model::stored_json::{self, Unreadable};
 use crate::query::ground::computed::{Computed, computed};
+
+use super::own_rows::without;
 
 /// Members that identify the source, where a person's own type does not declare them.
 const IDENTIFYING_MEMBERS: [&str; 7] = [
@@ -32,27 +34,57 @@ const IDENTIFYING_MEMBERS: [&str; 7] = [
     "tags",
 ];
 
-/// Columns that describe who measured, of which others learn the name.
-const DESCRIBING_COLUMNS: [&str; 2] = ["device_properties", "source_properties"];
-const NAME: &str = "name";
-
-/// The rows without the names of sources and devices, in which people often have their own: for readers who
-/// must not learn whose rows they are.
-pub(super) fn without_names(rows: &RecordBatch) -> Result<RecordBatch> {
+/// The rows without the `names` that tell whose they are: for readers who must not learn it.
+pub(super) fn without_names(rows: &RecordBatch, names: &[OwnersName]) -> Result<RecordBatch> {
     let schema = rows.schema();
     let columns = schema.fields().iter().zip(rows.columns()).map(|(field, column)| {
-        let describes = DESCRIBING_COLUMNS.contains(&field.name().as_str());
-        let Some(structure) = column.as_struct_opt().filter(|_| describes) else {
-            return Ok(Arc::clone(column));
-        };
-        let hiding = WithoutMembers {
-            column: Arc::clone(field),
-            hidden: vec![NAME.to_owned()],
-        };
-        hiding.of_structure(structure)
+        let mut names = names.iter().filter(|name| name.column == *field.name());
+        names.try_fold(Arc::clone(column), |column, name| without_name(&column, name))
     });
     let columns = columns.collect::<Result<_>>()?;
     Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
+}
+
+/// The column without a name: a value, objects, or lists of objects.
+fn without_name(column: &ArrayRef, name: &OwnersName) -> Result<ArrayRef> {
+    let Some(member) = &name.member else {
+        return Ok(new_null_array(column.data_type(), column.len()));
+    };
+    if let (ArrowType::List(item), Some(lists)) = (column.data_type(), column.as_list_opt::<i32>()) {
+        return Ok(Arc::new(ListArray::try_new(
+            Arc::clone(item),
+            lists.offsets().clone(),
+            without_name(lists.values(), name)?,
+            lists.nulls().cloned(),
+        )?));
+    }
+    let Some(objects) = column.as_struct_opt() else {
+        return Ok(Arc::clone(column));
+    };
+    let seen = |(field, values): (&FieldRef, &ArrayRef)| {
+        if field.name() == member {
+            without_owners(values, objects, name.where_true.as_deref())
+        } else {
+            Ok(Arc::clone(values))
+        }
+    };
+    let members = objects.fields().iter().zip(objects.columns()).map(seen);
+    Ok(Arc::new(StructArray::try_new(
+        objects.fields().clone(),
+        members.collect::<Result<_>>()?,
+        objects.nulls().cloned(),
+    )?))
+}
+
+/// The names in `objects` without those of the owner. Where nothing was read that tells them apart, all are
+/// left out.
+fn without_owners(names: &ArrayRef, objects: &StructArray, where_true: Option<&str>) -> Result<ArrayRef> {
+    let told = where_true.and_then(|beside| objects.column_by_name(beside));
+    match told.and_then(AsArray::as_boolean_opt) {
+        None => Ok(new_null_array(names.data_type(), names.len())),
+        Some(is_owner) if is_owner.true_count() == 0 => Ok(Arc::clone(names)),
+        Some(is_owner) => without(names, is_owner.iter().map(|is_owner| is_owner == Some(true))),
+    }
 }
 
 /// Whether a stored column has to be read for somebody other than the owner.
@@ -187,7 +219,77 @@ impl Computed<1> for WithoutMembers {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::array::BooleanArray;
+    use datafusion::arrow::buffer::OffsetBuffer;
+    use datafusion::arrow::datatypes::Fields;
+
     use super::*;
+
+    /// Three people, of whom the second is the owner; of the third it is not known.
+    fn invited(with_mark: bool) -> StructArray {
+        let names: ArrayRef = Arc::new(StringArray::from(vec!["Grace", "Ada", "Edsger"]));
+        let marks: ArrayRef = Arc::new(BooleanArray::from(vec![Some(false), Some(true), None]));
+        let mut fields = vec![Field::new("name", ArrowType::Utf8, true)];
+        let mut members = vec![names];
+        if with_mark {
+            fields.push(Field::new("is_owner", ArrowType::Boolean, true));
+            members.push(marks);
+        }
+        StructArray::new(Fields::from(fields), members, None)
+    }
+
+    /// What is left of a column, by a name in it.
+    fn left(column: ArrayRef, member: Option<&str>, where_true: Option<&str>) -> ArrayRef {
+        let rows = RecordBatch::try_from_iter_with_nullable([("told", column, true)]).unwrap();
+        let name = |column: &str| OwnersName {
+            column: column.to_owned(),
+            member: member.map(str::to_owned),
+            where_true: where_true.map(str::to_owned),
+        };
+        let other = without_names(&rows, &[name("other")]).unwrap();
+        assert_eq!(other, rows);
+        let left = without_names(&rows, &[name("told")]).unwrap();
+        Arc::clone(left.column(0))
+    }
+
+    fn names_of(people: &StructArray) -> Vec<Option<&str>> {
+        people.column(0).as_string::<i32>().iter().collect()
+    }
+
+    #[test]
+    fn names_that_tell_whose_rows_they_are_are_left_out_of_values_objects_and_lists() {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("phone of Ada"), None]));
+        assert_eq!(left(texts, None, None).null_count(), 2);
+
+        let people: ArrayRef = Arc::new(invited(true));
+        let all = left(Arc::clone(&people), Some("name"), None);
+        assert_eq!(names_of(all.as_struct()), [None::<&str>; 3]);
+        let owners = left(Arc::clone(&people), Some("name"), Some("is_owner"));
+        assert_eq!(
+            names_of(owners.as_struct()),
+            [Some("Grace"), None, Some("Edsger")]
+        );
+
+        let item = Arc::new(Field::new("item", people.data_type().clone(), true));
+        let places = OffsetBuffer::from_lengths([2, 0, 1]);
+        let lists = left(
+            Arc::new(ListArray::new(item, places.clone(), people, None)),
+            Some("name"),
+            Some("is_owner"),
+        );
+        assert_eq!(lists.as_list::<i32>().offsets(), &places);
+        let people = lists.as_list::<i32>().values();
+        assert_eq!(
+            names_of(people.as_struct()),
+            [Some("Grace"), None, Some("Edsger")]
+        );
+    }
+
+    #[test]
+    fn names_are_left_out_where_nothing_says_that_they_are_of_somebody_else() {
+        let people = left(Arc::new(invited(false)), Some("name"), Some("is_owner"));
+        assert_eq!(names_of(people.as_struct()), [None::<&str>; 3]);
+    }
 
     fn seen(texts: &[Option<&str>]) -> Result<Vec<Option<String>>> {
         let hiding = WithoutMembers {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array as _, ArrayData, ArrayRef, AsArray, FixedSizeBinaryArray, Float64Array, ListBuilder, RecordBatch,
-    StringArray, StringBuilder, StructArray, TimestampMicrosecondArray, new_null_array,
+    Array as _, ArrayData, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryArray, Float64Array, ListArray,
+    ListBuilder, RecordBatch, StringArray, StringBuilder, StructArray, TimestampMicrosecondArray,
+    new_null_array,
 };
+use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType as ArrowType, FieldRef, Float64Type, Schema, TimestampMicrosecondType,
+    DataType as ArrowType, FieldRef, Fields, Float64Type, Schema, TimestampMicrosecondType,
 };
 use uuid::Uuid;
 
@@ -16,6 +18,7 @@ use crate::model::duration::Truncation;
 use crate::model::grid::Grid;
 use crate::model::ids::PersonId;
 use crate::model::permit::{ReadPermit, Windows};
+use crate::model::registry::dictionary_text;
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
@@ -505,6 +508,99 @@ async fn whoever_must_not_learn_whose_rows_they_are_learns_no_names_of_devices()
             let prepared = bench.questions.records(&permit, &partitions, &spec).await;
             let rows = bench.run(prepared.unwrap().plan).await;
             assert_eq!(rows.num_rows(), usize::from(is_named), "{condition}");
+        }
+    }
+}
+
+/// People with these names in the members that name somebody, and whether they are who is recorded.
+fn invited(fields: &Fields, people: &[(&str, bool)]) -> ArrayRef {
+    let members = fields.iter().map(|field| -> ArrayRef {
+        match field.name().as_str() {
+            "is_current_user" => {
+                let marks = people.iter().map(|(_, is_owner)| Some(*is_owner));
+                Arc::new(marks.collect::<BooleanArray>())
+            }
+            "name" | "url" | "contact_id" => Arc::new(
+                people
+                    .iter()
+                    .map(|(name, _)| Some(*name))
+                    .collect::<StringArray>(),
+            ),
+            _ => new_null_array(field.data_type(), people.len()),
+        }
+    });
+    Arc::new(StructArray::new(fields.clone(), members.collect(), None))
+}
+
+/// Calendars and accounts have the names of people, and who is invited may be the person.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_must_not_learn_whose_rows_they_are_learns_it_neither_of_calendars_nor_of_events() {
+    let bench = Bench::new().await;
+    let owner = PersonId(Uuid::now_v7());
+    let words = |text: &str| cast(&words(text), &dictionary_text()).unwrap();
+    let calendar = telling(vec![
+        ("calendar_name", Arc::new(StringArray::from(vec!["Ada"]))),
+        ("calendar_source_name", words("Ada at home")),
+        ("svc_source", words("phone of Ada")),
+    ]);
+    let storage = Arc::clone(&bench.data_type(CALENDAR).layout.storage);
+    let held = |name: &str| storage.field_with_name(name).unwrap().data_type().clone();
+    let (ArrowType::Struct(organizer), ArrowType::List(participant)) =
+        (held("organizer"), held("participants"))
+    else {
+        panic!("people are no structures");
+    };
+    let ArrowType::Struct(members) = participant.data_type().clone() else {
+        panic!("participants are no structures");
+    };
+    let both = ListArray::new(
+        participant,
+        OffsetBuffer::from_lengths([2]),
+        invited(&members, &[("Ada", true), ("Grace", false)]),
+        None,
+    );
+    let event = telling(vec![
+        ("organizer", invited(&organizer, &[("Ada", true)])),
+        ("participants", Arc::new(both)),
+    ]);
+    bench.store(owner, "Calendar", &[calendar]).await;
+    bench.store(owner, CALENDAR, &[event]).await;
+    let day = range(BEGIN, BEGIN + DAY);
+    let view = View::Shared(owner, Windows::new([day]));
+    for (name, conditions, column) in [
+        (
+            "Calendar",
+            ["calendar_name~ada", "svc_source~ada"],
+            "calendar_source_name",
+        ),
+        (
+            CALENDAR,
+            ["organizer.name~ada", "organizer.url~ada"],
+            "organizer.name",
+        ),
+    ] {
+        let partitions = [bench.partition(name)];
+        for (permit, is_named) in [
+            (view.permit(name, day), true),
+            (view.permit(name, day).anonymous(), false),
+        ] {
+            let asked = async |spec: &RecordsSpec| {
+                let prepared = bench.questions.records(&permit, &partitions, spec).await;
+                bench.run(prepared.unwrap().plan).await
+            };
+            let rows = asked(&all(&[])).await;
+            assert_eq!((rows.num_rows(), holds(&rows, b"Ada")), (1, is_named), "{name}");
+            assert_eq!(holds(&rows, b"Grace"), name == CALENDAR, "{name}");
+            let alone = RecordsSpec {
+                columns: Some(Columns::new(vec![column.to_owned()]).unwrap()),
+                ..all(&[])
+            };
+            let rows = asked(&alone).await;
+            assert_eq!((rows.num_rows(), holds(&rows, b"Ada")), (1, is_named), "{column}");
+            for condition in conditions {
+                let rows = asked(&all(&[condition])).await;
+                assert_eq!(rows.num_rows(), usize::from(is_named), "{condition}");
+            }
         }
     }
 }
