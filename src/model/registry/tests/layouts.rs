@@ -379,7 +379,7 @@ fn every_mark_of_a_name_that_tells_whose_record_it_is_reaches_its_column() {
                 panic!("{name:?} of {} is in no struct", kind.id)
             };
             assert!(members.find(member).is_some(), "{name:?}");
-            for beside in &name.where_true {
+            if let Some(beside) = &name.where_true {
                 let (_, mark) = members.find(beside).unwrap();
                 assert_eq!(*mark.data_type(), ArrowType::Boolean, "{name:?}");
             }
