@@ -9,6 +9,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use uuid::Uuid;
+
 use super::ids::PersonId;
 use super::registry::TypeId;
 use super::time::{Instant, TimeRange};
@@ -200,6 +202,15 @@ impl<Authority> ReadPermit<Authority> {
                 || self.data_type.base() == partition.as_str())
     }
 
+    /// The definition whose records are all that it covers of `partition`, which holds those of others, too.
+    /// `None` where it covers the whole partition.
+    #[must_use]
+    pub fn definition_within(&self, partition: &TypeId) -> Option<Uuid> {
+        self.data_type
+            .definition()
+            .filter(|_| self.data_type != *partition)
+    }
+
     #[must_use]
     pub const fn windows(&self) -> &Windows {
         &self.windows
@@ -351,10 +362,7 @@ mod tests {
 
     #[test]
     fn rule_9_2c_a_narrower_question_does_not_move_where_rows_are_cut() {
-        let (reader, owner) = (
-            PersonId(uuid::Uuid::from_u128(1)),
-            PersonId(uuid::Uuid::from_u128(2)),
-        );
+        let (reader, owner) = (PersonId(Uuid::from_u128(1)), PersonId(Uuid::from_u128(2)));
         let windows = Windows::new([range(0, 10), range(20, 30)]);
         let permit = ReadPermit::shared(
             &(),
@@ -377,6 +385,21 @@ mod tests {
         assert!(unnamed.shared_with().is_some_and(|shared| !shared.knows_owner));
         let own = ReadPermit::given(&(), owner, TypeId::new("HeartRate"), unnamed.windows().clone());
         assert!(own.is_own() && own.shared_with().is_none());
+    }
+
+    #[test]
+    fn rule_9_2_a_permit_for_a_definition_covers_its_records_alone() {
+        let (definition, owner) = (Uuid::from_u128(3), PersonId(Uuid::from_u128(2)));
+        let (base, upon_it) = (TypeId::new("Base"), TypeId::of_definition("Base", definition));
+        let within = |permitted: &TypeId, partition: &TypeId| {
+            let permit = ReadPermit::given(&(), owner, permitted.clone(), Windows::default());
+            assert!(permit.is_for(owner, partition));
+            permit.definition_within(partition)
+        };
+        assert_eq!(within(&upon_it, &base), Some(definition));
+        for (permitted, partition) in [(&upon_it, &upon_it), (&base, &base), (&base, &upon_it)] {
+            assert_eq!(within(permitted, partition), None, "{permitted} in {partition}");
+        }
     }
 
     #[test]

@@ -50,6 +50,12 @@ impl ShownAnnotations {
         Uuid::try_parse(source.strip_prefix(&self.source_prefix)?).ok()
     }
 
+    /// The source that records of the annotation `id` name.
+    #[must_use]
+    pub fn source(&self, id: Uuid) -> String {
+        format!("{}{id}", self.source_prefix)
+    }
+
     /// The name of the annotation `id`.
     #[must_use]
     pub fn name(&self, id: Uuid) -> Option<&str> {
@@ -156,6 +162,7 @@ mod tests {
         let annotations = annotations(&["Tea", "Walk", "Run"]);
         let shown = shown(&annotations, true);
         let walk = shown.named(&format!("{PREFIX}{}", Uuid::from_u128(1))).unwrap();
+        assert_eq!(shown.named(&shown.source(walk)), Some(walk));
         assert_eq!(shown.name(walk), Some("Walk"));
         assert!(shown.written().is_empty());
         let text = shown.text(walk).unwrap();

@@ -21,7 +21,7 @@ use super::computed::{Computed, computed, with_replaced};
 use super::operator::Plan;
 
 /// The stored column that names a record's definition.
-const SOURCE_ID: &str = "source_id";
+pub(in crate::query) const SOURCE_ID: &str = "source_id";
 /// The stored columns that the definition replaces.
 const SOURCE_NAME: &str = "source_name";
 const METADATA: &str = "metadata";

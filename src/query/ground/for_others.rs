@@ -2,10 +2,12 @@
 //!
 //! Rows are cut to the windows of the permit right above the scan, rule 9.2c, so everything is computed from
 //! what is left: no question can forget to cut. Only sleep takes rows as recorded, since the recorded start
-//! decides which one wins, and cuts the result. What is not seen is not only marked as null, but no longer in
-//! the rows, so that nothing can bring it back. Columns that name devices, applications and tags are removed,
-//! rule 9.2d. For whoever must not learn whose rows they are, names that tell it are no longer in the rows
-//! either. The owner's own reads skip all of this. Knows permits and layouts; knows nothing of what is asked.
+//! decides which one wins, and cuts the result. Where a permit is for one of several definitions whose rows
+//! lie in one partition, those of the others go before rows are cut. What is not seen is not only marked as
+//! null, but no longer in the rows, so that nothing can bring it back. Columns that name devices,
+//! applications and tags are removed, rule 9.2d. For whoever must not learn whose rows they are, names that
+//! tell it are no longer in the rows either. The owner's own reads skip all of this. Knows permits, layouts,
+//! and which source names a definition; knows nothing of what is asked.
 
 mod cut;
 mod extent;
@@ -27,10 +29,12 @@ use crate::model::registry::{DataType, OwnersName, RecordClass, TypeId};
 use crate::model::time::TimeRange;
 use crate::store::snapshot::Snapshot;
 
+use super::annotation_definitions::SOURCE_ID;
 use super::measure::are_spread;
 use super::operator::Plan;
 use super::row_times::micros_of;
 use super::scan::Selection;
+use super::typed_partition::TypedPartition;
 
 use cut::{CutExec, Rule};
 use extent::{Extent, Extents};
@@ -47,17 +51,23 @@ pub(in crate::query) struct Shared {
     kept: Vec<String>,
     lengths: OriginalLength,
     hidden_names: Vec<OwnersName>,
+    /// The source that rows name which belong to the definition of the permit; `None` where all may be seen.
+    definition: Option<Arc<str>>,
 }
 
 impl Shared {
-    /// The view that others have of the rows of a type; `None` for the owner.
+    /// The view that others have of the rows of a partition; `None` for the owner. Fails if the permit is for
+    /// one of several definitions, and it is not known by which source their rows are told apart.
     pub(in crate::query) fn of<Authority>(
         permit: &ReadPermit<Authority>,
-        data_type: &DataType,
+        partition: &TypedPartition,
         lengths: OriginalLength,
-    ) -> Option<Self> {
-        let shared = permit.shared_with()?;
-        Some(Self {
+    ) -> Result<Option<Self>> {
+        let Some(shared) = permit.shared_with() else {
+            return Ok(None);
+        };
+        let data_type = &partition.data_type;
+        Ok(Some(Self {
             edges: shared.edges.clone(),
             extents: Extents::of(&data_type.id),
             spread: are_spread(data_type),
@@ -68,13 +78,20 @@ impl Shared {
             } else {
                 data_type.layout.owners_names.clone()
             },
-        })
+            definition: definition_of(permit, partition)?,
+        }))
     }
 
     /// The stored columns that cutting needs, besides those of the key.
     pub(in crate::query) fn columns(&self, storage: &Schema) -> impl Iterator<Item = usize> {
-        let fields = self.extents.fields().into_iter();
-        fields.filter_map(|field| storage.index_of(field.name()).ok())
+        let of_extents = self
+            .extents
+            .fields()
+            .into_iter()
+            .map(|field| field.name().clone());
+        let of_definition = self.definition.iter().map(|_| SOURCE_ID.to_owned());
+        let names = of_extents.chain(of_definition);
+        names.filter_map(|name| storage.index_of(&name).ok())
     }
 
     /// The rows to scan for a selection. A part may begin at another time than its row, so rows are not
@@ -99,6 +116,7 @@ impl Shared {
             kept: self.kept.clone(),
             lengths: self.lengths,
             hidden_names: self.hidden_names.clone(),
+            definition: self.definition.clone(),
         };
         Arc::new(CutExec::new(rows, rule))
     }
@@ -111,6 +129,20 @@ impl Shared {
         };
         let reached = self.extents.reached_from(begins);
         Windows::new(windows).within(reached).as_slice().to_vec()
+    }
+}
+
+/// The source by which rows belong to the definition of the permit, if the partition holds those of others.
+fn definition_of<Authority>(
+    permit: &ReadPermit<Authority>,
+    partition: &TypedPartition,
+) -> Result<Option<Arc<str>>> {
+    let Some(definition) = permit.definition_within(&partition.id) else {
+        return Ok(None);
+    };
+    match &partition.definitions {
+        Some(definitions) => Ok(Some(definitions.source(definition).into())),
+        None => internal_err!("the definitions of {} are not known", partition.id),
     }
 }
 
@@ -159,6 +191,7 @@ pub(in crate::query) fn cut_keys(rows: Plan, data_type: &TypeId, windows: &Windo
         kept: Vec::new(),
         lengths: OriginalLength::Dropped,
         hidden_names: Vec::new(),
+        definition: None,
     };
     Arc::new(CutExec::new(rows, rule))
 }
@@ -181,6 +214,7 @@ pub(in crate::query) fn cut_again(
         kept: kept(data_type),
         lengths: OriginalLength::Dropped,
         hidden_names: Vec::new(),
+        definition: None,
     };
     Arc::new(CutExec::new(rows, rule))
 }

@@ -85,7 +85,7 @@ impl<Authority> Questions<Authority> {
                 windows: permit.windows().as_slice().into(),
                 begins: None,
             },
-            shared: Shared::of(permit, &partition.data_type, lengths),
+            shared: Shared::of(permit, partition, lengths)?,
             condition: None,
             after: None,
             wanted: None,

@@ -3,15 +3,20 @@
 //! A row becomes one row for each window that it shares time with, with the same id, in the order of (start,
 //! end, id). An amount that is spread over its time is reduced to the part that falls into the window; of all
 //! other columns, only those stay that are as true of a part as of the whole. Rows inside one window, nearly
-//! all, are passed on untouched; parts are held back while earlier ones may still come. Columns leave with
-//! nothing in them but these rows.
+//! all, are passed on untouched; parts are held back while earlier ones may still come. Where one definition
+//! is meant, rows of others are dropped before anything else is done. Columns leave with nothing in them but
+//! the rows that are left.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float64Array, RecordBatch, TimestampMicrosecondArray, UInt32Array,
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray, UInt32Array,
 };
-use datafusion::arrow::compute::{SortColumn, cast, concat_batches, lexsort_to_indices, take_record_batch};
+use datafusion::arrow::compute::kernels::cmp::eq;
+use datafusion::arrow::compute::{
+    SortColumn, cast, concat_batches, filter_record_batch, lexsort_to_indices, take_record_batch,
+};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::execution::SendableRecordBatchStream;
@@ -24,6 +29,7 @@ use crate::model::columns::{END, ID, START, VALUE};
 use crate::model::permit::Windows;
 use crate::model::registry::OwnersName;
 use crate::model::time::{Instant, TimeRange};
+use crate::query::ground::annotation_definitions::SOURCE_ID;
 use crate::query::ground::key::{KEY_COLUMNS, KEY_ORDER};
 use crate::query::ground::measure::{LONG, prorated};
 use crate::query::ground::operator::{
@@ -56,6 +62,8 @@ pub(super) struct Rule {
     pub(super) lengths: OriginalLength,
     /// Names that tell whose rows they are, and are left out.
     pub(super) hidden_names: Vec<OwnersName>,
+    /// Keeps only rows that name this source; `None` keeps all.
+    pub(super) definition: Option<Arc<str>>,
 }
 
 /// Cuts rows by a rule.
@@ -137,6 +145,8 @@ struct Cutter {
 impl Cutter {
     /// Takes the next rows, and returns the parts that no later one can precede.
     fn push(&mut self, rows: &RecordBatch) -> Result<Option<RecordBatch>> {
+        let belonging = self.rule.belonging(rows)?;
+        let rows = belonging.as_ref().unwrap_or(rows);
         let hidden = &self.rule.hidden_names;
         let nameless = (!hidden.is_empty())
             .then(|| without_names(rows, hidden))
@@ -213,6 +223,17 @@ impl Parts {
 }
 
 impl Rule {
+    /// The rows of the definition that is meant; `None` if those of all are.
+    fn belonging(&self, rows: &RecordBatch) -> Result<Option<RecordBatch>> {
+        let Some(definition) = &self.definition else {
+            return Ok(None);
+        };
+        let named = rows.column_by_name(SOURCE_ID);
+        let named = named.ok_or_else(|| internal_datafusion_err!("rows do not name their definitions"))?;
+        let belong = eq(named, &StringArray::new_scalar(definition))?;
+        Ok(Some(filter_record_batch(rows, &belong)?))
+    }
+
     fn schema(&self, rows: &SchemaRef) -> SchemaRef {
         let mut fields: Vec<Field> = rows.fields().iter().map(|field| field.as_ref().clone()).collect();
         for field in &mut fields {

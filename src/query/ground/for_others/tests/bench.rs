@@ -10,10 +10,13 @@ use uuid::Uuid;
 
 use crate::catalog::Catalog;
 use crate::catalog::records::{Commit, PartitionChange, SeenSource};
+use crate::model::clock::SystemClock;
 use crate::model::ids::{PersonId, PieceId, SystemIds};
 use crate::model::permit::{ListPermit, ReadPermit, Sharing, Visible, Windows};
 use crate::model::registry::{DataType, Registry, TypeId};
 use crate::model::time::{Instant, TimeRange};
+use crate::people::annotations::Annotations;
+use crate::people::documents::Documents;
 use crate::query::ground::operator::Plan;
 use crate::query::places::Granted;
 use crate::query::test_engine::TestEngine;
@@ -109,6 +112,13 @@ impl Bench {
             id: TypeId::new(name),
             definitions: None,
         }
+    }
+
+    /// Annotations of which there are none yet: records name their definitions all the same.
+    pub(super) fn annotations(&self) -> Annotations {
+        let (clock, ids) = (Arc::new(SystemClock), Arc::new(SystemIds::default()));
+        let documents = Documents::new(self.catalog.clone(), clock, ids);
+        Annotations::new(documents, 10, "com.almanac".into(), 1 << 20)
     }
 
     pub(super) fn granted(&self, view: &View, name: &str, range: TimeRange) -> Granted<Anybody> {

@@ -18,12 +18,12 @@ use crate::model::duration::Truncation;
 use crate::model::grid::Grid;
 use crate::model::ids::PersonId;
 use crate::model::permit::{ReadPermit, Windows};
-use crate::model::registry::dictionary_text;
+use crate::model::registry::{TypeId, dictionary_text};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
 use crate::query::columns::Columns;
-use crate::query::filter::{FilterError, parse_all};
+use crate::query::filter::{Comparand, Comparison, Condition, FilterError, parse_all};
 use crate::query::for_others::reached_within;
 use crate::query::places::calendar::{DAY_MARGIN, EVENT_COLUMNS};
 use crate::query::places::raw::{OneOf, RawSpec};
@@ -31,7 +31,7 @@ use crate::query::places::widened;
 use crate::query::records::RecordsSpec;
 use crate::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
-use crate::query::{Order, QueryError};
+use crate::query::{Order, QueryError, TypedPartition};
 
 use super::bench::{Anybody, Bench, View, range};
 use super::given::{
@@ -323,6 +323,94 @@ async fn rule_9_2c_rows_are_given_without_a_trace_of_what_is_not_shared() {
         let told = read(&shared, WORKOUTS).await;
         let kinds = (0..5).filter(|day| holds(&told, format!("kind {day}").as_bytes()));
         assert_eq!((told.num_rows(), kinds.collect::<Vec<_>>()), (1, vec![2]));
+    }
+}
+
+/// Records of an hour each, one after the other: the source that names the definition of each, and its unit.
+fn measured(records: &[(String, &str)]) -> RecordBatch {
+    let ids = (1..=records.len() as u128).map(u128::to_be_bytes);
+    let times = |hours: i64| -> ArrayRef {
+        let moments = (0..records.len() as i64).map(|place| BEGIN + (place + hours) * HOUR);
+        let times = TimestampMicrosecondArray::from_iter_values(moments);
+        Arc::new(times.with_timezone("UTC"))
+    };
+    let dictionary = |texts: Vec<&str>| cast(&StringArray::from(texts), &dictionary_text()).unwrap();
+    let sources = records.iter().map(|(source, _)| source.as_str());
+    let units = records.iter().map(|(_, unit)| *unit);
+    RecordBatch::try_from_iter([
+        (
+            "id",
+            Arc::new(FixedSizeBinaryArray::try_from_iter(ids).unwrap()) as ArrayRef,
+        ),
+        ("start_time", times(0)),
+        ("end_time", times(1)),
+        ("source_id", dictionary(sources.collect())),
+        ("unit", dictionary(units.collect())),
+        ("value", Arc::new(Float64Array::from(vec![1.0; records.len()]))),
+    ])
+    .unwrap()
+}
+
+/// The records of all definitions of numbers lie in one partition.
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2d_records_come_without_a_word_of_definitions_that_are_not_shared() {
+    const NUMBERS: &str = "NumericAnnotation";
+    const UNITS: [&str; 3] = ["cups", "stone", "pots"];
+    let bench = Bench::new().await;
+    let annotations = bench.annotations();
+    let definitions = annotations.shown(PersonId(Uuid::now_v7()), false).await;
+    let definitions = Arc::new(definitions.unwrap());
+    let partitions = [TypedPartition {
+        definitions: Some(Arc::clone(&definitions)),
+        ..bench.partition(NUMBERS)
+    }];
+    let (tea, weight) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    let sources = [tea, weight, tea].map(|definition| definitions.source(definition));
+    let rows = measured(&sources.into_iter().zip(UNITS).collect::<Vec<_>>());
+    let day = range(BEGIN, BEGIN + DAY);
+    // In an object, and in the tail.
+    for pieces in [vec![rows.clone()], vec![rows.slice(0, 0), rows.clone()]] {
+        let owner = PersonId(Uuid::now_v7());
+        bench.store(owner, NUMBERS, &pieces).await;
+        let read = async |permit: &ReadPermit<Anybody>, conditions: Vec<Condition>, order: Order| {
+            let spec = RecordsSpec {
+                conditions,
+                order,
+                ..all(&[])
+            };
+            let prepared = bench.questions.records(permit, &partitions, &spec).await;
+            bench.run(prepared.unwrap().plan).await
+        };
+        // Whole, and with the first record cut.
+        for begin in [BEGIN, BEGIN + 30 * MINUTE] {
+            let view = View::Shared(owner, Windows::new([range(begin, BEGIN + DAY)]));
+            for (definition, units) in [(tea, vec!["cups", "pots"]), (weight, vec!["stone"])] {
+                let id = TypeId::of_definition(NUMBERS, definition);
+                let permit = view.permit(id.as_str(), day);
+                let belonging = Condition {
+                    field: "source_id".to_owned(),
+                    operator: Comparison::Belongs,
+                    value: Comparand::Text(definitions.source(definition)),
+                };
+                // Also where a question forgets the condition that selects them.
+                for conditions in [vec![belonging], Vec::new()] {
+                    for order in [Order::Ascending, Order::Descending] {
+                        let rows = read(&permit, conditions.clone(), order).await;
+                        let told = UNITS.into_iter().filter(|unit| holds(&rows, unit.as_bytes()));
+                        let told = (rows.num_rows(), told.collect::<Vec<_>>());
+                        assert_eq!(told, (units.len(), units.clone()), "{conditions:?} {order:?}");
+                    }
+                }
+                let unknown = [bench.partition(NUMBERS)];
+                let refused = bench.questions.records(&permit, &unknown, &all(&[])).await;
+                assert!(
+                    refused.is_err(),
+                    "nobody knows which records are the definition's"
+                );
+            }
+            let of_all = read(&view.permit(NUMBERS, day), Vec::new(), Order::Ascending).await;
+            assert_eq!(of_all.num_rows(), UNITS.len());
+        }
     }
 }
 
