@@ -1,22 +1,29 @@
-//! How much the arguments of a function hold, and how long it is as text. Knows arrays only.
+//! How much the arguments of a function hold, and how long it is as text. Knows arrays, and how long a result
+//! may be, beyond which nothing needs to be counted.
 
-use std::num::FpCategory;
+use std::fmt::{self, Display, Write};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
+use datafusion::arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Float32Type, Float64Type, Int64Type, UInt64Type,
+};
 use datafusion::logical_expr::ColumnarValue;
 
+use super::growth::LARGEST_RESULT;
 use super::widths;
 
 /// The most bytes of a truth value as text.
 const LONGEST_TRUTH: usize = 5;
-/// The most bytes of a whole number as text.
-const LONGEST_WHOLE: usize = 20;
-/// Fractions of usual size have at most so many bytes as text, and all have at most so many.
-const USUAL_FRACTION: usize = 24;
-const LONGEST_FRACTION: usize = 344;
-/// More than times, spans and decimals have as text.
+/// The most bytes of a moment as text: in the farthest year, with microseconds and its distance from UTC.
+const LONGEST_MOMENT: usize = 35;
+/// The most bytes of a date as text: in the farthest year.
+const LONGEST_DATE: usize = 13;
+/// The most bytes of a time of day as text: with nanoseconds.
+const LONGEST_TIME: usize = 18;
+/// What a decimal may have as text beside its digits: a sign, a zero and a point.
+const AROUND_DIGITS: usize = 3;
+/// More than spans have as text.
 const LONGEST_OTHER: usize = 100;
 /// More than one part of a format of times becomes, and how much more than that a whole moment is.
 const LONGEST_PART: usize = 16;
@@ -150,28 +157,75 @@ fn as_texts(values: &ArrayRef) -> usize {
             return lengths.map(|length| length as usize).sum();
         }
         DataType::Dictionary(..) => widths::width(values.as_ref()),
+        DataType::Timestamp(..) | DataType::Date64 => LONGEST_MOMENT,
+        DataType::Date32 => LONGEST_DATE,
+        DataType::Time32(_) | DataType::Time64(_) => LONGEST_TIME,
+        DataType::Decimal32(digits, scale)
+        | DataType::Decimal64(digits, scale)
+        | DataType::Decimal128(digits, scale)
+        | DataType::Decimal256(digits, scale) => {
+            let zeros = (*scale).min(0).unsigned_abs();
+            usize::from(*digits) + usize::from(zeros) + AROUND_DIGITS
+        }
         fractions if fractions.is_floating() => return fractions_as_texts(values),
-        whole if whole.is_integer() => LONGEST_WHOLE,
+        whole if whole.is_integer() => return wholes_as_texts(values),
         // Bytes that are text have as many as text.
         _ => widths::width(values.as_ref()).max(LONGEST_OTHER),
     };
     values.len().saturating_mul(longest)
 }
 
-fn fractions_as_texts(values: &ArrayRef) -> usize {
-    // They are written without exponents.
-    let length = |number: f64| match number.classify() {
-        FpCategory::Normal | FpCategory::Subnormal if !(1e-5..1e17).contains(&number.abs()) => {
-            LONGEST_FRACTION
-        }
-        _ => USUAL_FRACTION,
-    };
-    match cast(values, &DataType::Float64) {
+/// As many bytes as whole numbers become as texts.
+fn wholes_as_texts(values: &ArrayRef) -> usize {
+    let digits = |size: u64| 1 + size.checked_ilog10().unwrap_or_default() as usize;
+    if let Some(numbers) = values.as_primitive_opt::<UInt64Type>() {
+        return numbers.iter().flatten().map(digits).sum();
+    }
+    match cast(values, &DataType::Int64) {
         Ok(numbers) => {
-            let numbers = numbers.as_primitive::<Float64Type>().iter();
-            numbers.map(|number| number.map_or(0, length)).sum()
+            let numbers = numbers.as_primitive::<Int64Type>().iter().flatten();
+            let lengths = numbers.map(|number| usize::from(number < 0) + digits(number.unsigned_abs()));
+            lengths.sum()
         }
-        Err(_) => values.len().saturating_mul(LONGEST_FRACTION),
+        Err(_) => usize::MAX,
+    }
+}
+
+/// As many bytes as fractions become as texts, which are written without exponents: between one and more than
+/// three hundred each.
+fn fractions_as_texts(values: &ArrayRef) -> usize {
+    if *values.data_type() == DataType::Float64 {
+        return written_out::<Float64Type>(values);
+    }
+    // Shorter ones are written as long as these.
+    cast(values, &DataType::Float32).map_or(usize::MAX, |numbers| written_out::<Float32Type>(&numbers))
+}
+
+fn written_out<Number>(values: &ArrayRef) -> usize
+where
+    Number: ArrowPrimitiveType,
+    Number::Native: Display,
+{
+    let mut counted = Counted(0);
+    for number in values.as_primitive::<Number>().iter().flatten() {
+        if write!(counted, "{number}").is_err() {
+            break;
+        }
+    }
+    counted.0
+}
+
+/// The bytes of what is written, until they are more than a result may have.
+struct Counted(usize);
+
+impl Write for Counted {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 = self.0.saturating_add(text.len());
+        if self.0 <= LARGEST_RESULT {
+            Ok(())
+        } else {
+            Err(fmt::Error)
+        }
     }
 }
 
@@ -205,7 +259,10 @@ pub(super) fn written(format: &ColumnarValue, rows: usize) -> usize {
 mod tests {
     use std::sync::Arc;
 
-    use datafusion::arrow::array::{BooleanArray, Float64Array, ListArray, StringArray};
+    use datafusion::arrow::array::{
+        BooleanArray, Date32Array, Date64Array, Decimal128Array, Float32Array, Float64Array, Int8Array,
+        Int64Array, ListArray, StringArray, Time64NanosecondArray, TimestampMicrosecondArray, UInt64Array,
+    };
     use datafusion::arrow::buffer::OffsetBuffer;
     use datafusion::arrow::datatypes::Field;
     use datafusion::functions_nested::string::array_to_string_udf;
@@ -219,40 +276,93 @@ mod tests {
         Arc::new(ListArray::try_new(item, offsets, values, None).unwrap())
     }
 
+    /// What lists in a list hold, and the length of the text that they are joined to.
+    fn held_and_joined(values: ArrayRef) -> (Items, usize) {
+        let count = values.len();
+        let nested = in_lists(in_lists(values, &[1, count - 1]), &[2]);
+        let held = items(&ColumnarValue::Array(Arc::clone(&nested)), 1);
+        assert_eq!(held.count, 2 + count);
+        let joined = array_to_string_udf()
+            .invoke_with_args(ScalarFunctionArgs {
+                args: vec![ColumnarValue::Array(nested), ColumnarValue::Scalar("".into())],
+                arg_fields: Vec::new(),
+                number_rows: 1,
+                return_field: Arc::new(Field::new("", DataType::Utf8, true)),
+                config_options: Arc::default(),
+            })
+            .unwrap();
+        let joined = joined.into_array(1).unwrap();
+        (held, joined.as_string::<i32>().value(0).len())
+    }
+
     #[test]
     fn items_of_lists_count_as_long_as_they_are_written() {
-        let truths: ArrayRef = Arc::new(BooleanArray::from(vec![false; 100]));
-        let numbers: ArrayRef = Arc::new(Float64Array::from(vec![
-            0.0,
-            -0.1,
-            62.5,
-            1e300,
-            -1e-300,
-            f64::from_bits(1),
-            f64::MIN,
-            f64::INFINITY,
-            f64::NAN,
-            -1.0 / 3.0,
-        ]));
-        let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", "twelve bytes", ""]));
-        for values in [truths, numbers, texts] {
-            let count = values.len();
-            let nested = in_lists(in_lists(values, &[1, count - 1]), &[2]);
-            let held = items(&ColumnarValue::Array(Arc::clone(&nested)), 1);
-            assert_eq!(held.count, 2 + count);
-            let joined = array_to_string_udf()
-                .invoke_with_args(ScalarFunctionArgs {
-                    args: vec![ColumnarValue::Array(nested), ColumnarValue::Scalar("".into())],
-                    arg_fields: Vec::new(),
-                    number_rows: 1,
-                    return_field: Arc::new(Field::new("", DataType::Utf8, true)),
-                    config_options: Arc::default(),
-                })
-                .unwrap();
-            let joined = joined.into_array(1).unwrap();
-            let length = joined.as_string::<i32>().value(0).len();
-            assert!(length <= held.bytes, "{length} {held:?}");
+        let day = 86_400_000_000;
+        let first = chrono::DateTime::<chrono::Utc>::MIN_UTC.timestamp_micros() + 2 * day + 1;
+        let last = chrono::DateTime::<chrono::Utc>::MAX_UTC.timestamp_micros() - 2 * day;
+        let moments = TimestampMicrosecondArray::from(vec![first, 0, last]);
+        let decimals = |digits: u8, scale: i8| {
+            let most = 10_i128.pow(u32::from(digits)) - 1;
+            let decimals = Decimal128Array::from(vec![-most, 0, 1]);
+            decimals.with_precision_and_scale(digits, scale).unwrap()
+        };
+        let all: [ArrayRef; 10] = [
+            Arc::new(BooleanArray::from(vec![false; 100])),
+            Arc::new(StringArray::from(vec!["a", "twelve bytes", ""])),
+            Arc::new(moments.clone()),
+            Arc::new(moments.with_timezone("+05:30")),
+            Arc::new(Date32Array::from(vec![(first / day) as i32, (last / day) as i32])),
+            Arc::new(Date64Array::from(vec![first / 1000, last / 1000])),
+            Arc::new(Time64NanosecondArray::from(vec![0, day * 1000 - 1])),
+            Arc::new(decimals(38, 38)),
+            Arc::new(decimals(38, 10)),
+            Arc::new(decimals(3, -5)),
+        ];
+        for values in all {
+            let kind = values.data_type().clone();
+            let (held, length) = held_and_joined(values);
+            assert!(length <= held.bytes, "{kind} {length} {held:?}");
         }
+    }
+
+    #[test]
+    fn numbers_count_exactly_as_long_as_they_are_written() {
+        let numbers: [ArrayRef; 5] = [
+            Arc::new(Float64Array::from(vec![
+                Some(0.0),
+                Some(-0.1),
+                None,
+                Some(62.5),
+                Some(1e300),
+                Some(-1e-300),
+                Some(f64::from_bits(1)),
+                Some(f64::MIN),
+                Some(f64::INFINITY),
+                Some(f64::NAN),
+                Some(-1.0 / 3.0),
+            ])),
+            Arc::new(Float32Array::from(vec![0.1, 1e11, f32::MIN, f32::from_bits(1)])),
+            Arc::new(Int64Array::from(vec![
+                Some(0),
+                None,
+                Some(-10),
+                Some(i64::MIN),
+                Some(i64::MAX),
+            ])),
+            Arc::new(Int8Array::from(vec![-128, 9, 10, 99, 100])),
+            Arc::new(UInt64Array::from(vec![u64::MAX, 0])),
+        ];
+        for values in numbers {
+            let kind = values.data_type().clone();
+            let (held, length) = held_and_joined(values);
+            assert_eq!(length, held.bytes, "{kind}");
+        }
+    }
+
+    #[test]
+    fn fractions_beyond_the_limit_are_counted_beyond_it() {
+        let numbers: ArrayRef = Arc::new(Float64Array::from(vec![1e300; 20_000]));
+        assert!(as_texts(&numbers) > LARGEST_RESULT);
     }
 
     #[test]

@@ -344,6 +344,25 @@ mod tests {
     }
 
     #[test]
+    fn short_items_are_joined_in_great_numbers() {
+        let fits = |item: ScalarValue, items: usize| {
+            let items = vec![item; items];
+            let list = ScalarValue::new_list(&items, &items[0].data_type(), true);
+            let list = ColumnarValue::Scalar(ScalarValue::List(list));
+            let separator = ColumnarValue::Scalar(",".into());
+            !is_refused(Growth::JoinedItems, vec![list, separator], 1)
+        };
+        let moment = ScalarValue::TimestampMicrosecond(Some(0), Some("+00:00".into()));
+        assert!(fits(moment.clone(), 100_000) && !fits(moment, 200_000));
+        let date = ScalarValue::Date32(Some(0));
+        assert!(fits(date.clone(), 250_000) && !fits(date, 400_000));
+        let (fraction, least_fraction) = (ScalarValue::from(62.5), ScalarValue::from(f64::MIN));
+        assert!(fits(fraction, 250_000) && !fits(least_fraction, 20_000));
+        let (whole, least_whole) = (ScalarValue::from(60_i64), ScalarValue::from(i64::MIN));
+        assert!(fits(whole, 250_000) && !fits(least_whole, 220_000));
+    }
+
+    #[test]
     fn two_bytes_of_a_format_may_be_a_whole_moment() {
         let written = |parts: &str, times: usize| {
             let moment = ColumnarValue::Scalar(ScalarValue::TimestampMicrosecond(Some(0), None));
