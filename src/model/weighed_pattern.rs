@@ -131,6 +131,14 @@ impl WeighedPattern {
         self.regex.captures_len()
     }
 
+    /// The most groups that lie in each other. No part of a text is found by more of them at once, since what
+    /// a repeated group finds is of one repetition.
+    #[must_use]
+    pub fn nested_groups(&self) -> usize {
+        // What the engine took is taken here too.
+        regex_syntax::parse(self.as_str()).map_or_else(|_| self.groups(), |parsed| nested_groups(&parsed))
+    }
+
     fn lazy(&self) -> Option<&DFA> {
         self.automaton().lazy.as_ref()
     }
@@ -165,6 +173,12 @@ impl Hash for WeighedPattern {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_str().hash(state);
     }
+}
+
+fn nested_groups(part: &Hir) -> usize {
+    let within = part.kind().subs().iter().map(nested_groups).max();
+    let this = usize::from(matches!(part.kind(), HirKind::Capture(_)));
+    within.unwrap_or_default() + this
 }
 
 /// The number of states of a regular expression; none of what is none.
@@ -379,6 +393,20 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn groups_nest_as_deep_as_they_lie_in_each_other() {
+        for (text, nested) in [
+            ("x*", 0),
+            ("(?:(?:x))", 0),
+            ("(x)(y)|(z)", 1),
+            ("(?i)^(?:(a)|(b))*$", 1),
+            ("(x)((y)+(z))?", 2),
+            ("(?P<all>(?:(x)|((y)))*)", 3),
+        ] {
+            assert_eq!(pattern(text).nested_groups(), nested, "{text}");
         }
     }
 

@@ -28,8 +28,9 @@ const AROUND_TEXT: usize = 16;
 enum Search {
     /// It seeks the first place.
     First,
-    /// It seeks the first place, and makes a list of what each group has found.
-    FirstWithGroups,
+    /// It seeks the first place, and makes a list of what each group has found, of which at most so many lie
+    /// in each other.
+    FirstWithGroups { nested: usize },
     /// It seeks all places behind so many characters.
     AllBehind(usize),
     /// It seeks all places behind as many characters as a column says.
@@ -59,19 +60,21 @@ impl Weighing {
             _ => return None,
         };
         let flags = flags.and_then(literal).unwrap_or_default();
+        let pattern = with_flags(literal(argument(1)?)?, &flags.replace('g', ""));
+        if is_cheap(&pattern) {
+            return None;
+        }
+        let pattern = WeighedPattern::new(Regex::new(&pattern).ok()?);
         let search = match call.func.name() {
-            "regexp_match" => Search::FirstWithGroups,
+            "regexp_match" => Search::FirstWithGroups {
+                nested: pattern.nested_groups(),
+            },
             "regexp_replace" if !flags.contains('g') => Search::First,
             "regexp_replace" => Search::AllBehind(0),
             _ => begins
                 .map_or(Some(0), before)
                 .map_or(Search::AllInPart, Search::AllBehind),
         };
-        let pattern = with_flags(literal(argument(1)?)?, &flags.replace('g', ""));
-        if is_cheap(&pattern) {
-            return None;
-        }
-        let pattern = WeighedPattern::new(Regex::new(&pattern).ok()?);
         let weighing = Self { pattern, search };
         Some(Arc::new(ScalarUDF::new_from_impl(StandIn::new(
             &call.func, weighing,
@@ -87,7 +90,7 @@ impl Weighing {
             };
             refuse_ended()?;
             let steps = match self.search {
-                Search::First | Search::FirstWithGroups => self.pattern.steps(text.len()),
+                Search::First | Search::FirstWithGroups { .. } => self.pattern.steps(text.len()),
                 Search::AllBehind(before) => {
                     let part = text.char_indices().nth(before).and_then(|(at, _)| text.get(at..));
                     self.pattern.steps_for_all(&mut made, part.unwrap_or_default())
@@ -101,14 +104,18 @@ impl Weighing {
 
     /// Fails if the lists of what groups find in `texts` may be too large.
     fn refuse_many_groups(&self, function: &str, texts: &StringArray) -> Result<()> {
+        let Search::FirstWithGroups { nested } = self.search else {
+            return Ok(());
+        };
         let groups = self.pattern.groups().saturating_sub(1);
-        // One finds a part of what is given. Several may lie in each other, so that each finds all of it.
-        if self.search != Search::FirstWithGroups || groups < 2 {
+        // One finds a part of what is given.
+        if groups < 2 {
             return Ok(());
         }
+        // Groups beside each other share the text. Of those in each other, each may find all of it.
         let in_texts = texts.offsets().lengths().fold(0, usize::saturating_add);
-        let around = texts.len().saturating_mul(AROUND_TEXT);
-        refuse_large(function, groups.saturating_mul(in_texts.saturating_add(around)))
+        let around = groups.saturating_mul(texts.len().saturating_mul(AROUND_TEXT));
+        refuse_large(function, nested.saturating_mul(in_texts).saturating_add(around))
     }
 }
 
@@ -224,12 +231,11 @@ mod tests {
 
     use super::*;
 
-    /// What `regexp_match` makes of a text of so many bytes by a pattern with so many groups in each other.
-    fn matched(bytes: usize, groups: usize) -> Result<ColumnarValue> {
-        let pattern = format!("{}x*{}", "(".repeat(groups), ")".repeat(groups));
+    /// What `regexp_match` makes of a text of so many bytes.
+    fn matched(bytes: usize, pattern: &str) -> Result<ColumnarValue> {
         let call = ScalarFunction {
             func: regexp_match(),
-            args: vec![lit("x".repeat(bytes)), lit(pattern.as_str())],
+            args: vec![lit("x".repeat(bytes)), lit(pattern)],
         };
         let texts: StringArray = [Some("x".repeat(bytes))].into_iter().collect();
         Weighing::around(&call)
@@ -237,7 +243,7 @@ mod tests {
             .invoke_with_args(ScalarFunctionArgs {
                 args: vec![
                     ColumnarValue::Array(Arc::new(texts)),
-                    ColumnarValue::Scalar(pattern.as_str().into()),
+                    ColumnarValue::Scalar(pattern.into()),
                 ],
                 arg_fields: Vec::new(),
                 number_rows: 1,
@@ -246,13 +252,29 @@ mod tests {
             })
     }
 
-    #[test]
-    fn each_group_may_find_the_whole_text() {
-        let found = matched(100_000, 30).unwrap().into_array(1).unwrap();
-        assert_eq!(found.as_list::<i32>().value(0).len(), 30);
-        assert!(matched(5_000_000, 0).is_ok() && matched(5_000_000, 1).is_ok());
-        let refused = matched(100_000, 60).unwrap_err().to_string();
+    fn number_found(bytes: usize, pattern: &str) -> usize {
+        let found = matched(bytes, pattern).unwrap().into_array(1).unwrap();
+        found.as_list::<i32>().value(0).len()
+    }
+
+    fn assert_refused(bytes: usize, pattern: &str) {
+        let refused = matched(bytes, pattern).unwrap_err().to_string();
         assert!(refused.contains("regexp_match would make more than"), "{refused}");
+    }
+
+    #[test]
+    fn each_of_groups_in_each_other_may_find_the_whole_text() {
+        let nested = |groups: usize| format!("{}x*{}", "(".repeat(groups), ")".repeat(groups));
+        assert_eq!(number_found(100_000, &nested(30)), 30);
+        assert!(matched(5_000_000, &nested(0)).is_ok() && matched(5_000_000, &nested(1)).is_ok());
+        assert_refused(100_000, &nested(60));
+    }
+
+    #[test]
+    fn groups_beside_each_other_share_the_text() {
+        assert_eq!(number_found(3_000_000, "(x)(x)(x)(x*)(y?)"), 5);
+        assert_eq!(number_found(2_000_000, "((x)(x*))"), 3);
+        assert_refused(2_000_000, "(((x)(x*)))");
     }
 
     #[test]
