@@ -140,10 +140,10 @@ fn definition_of<Authority>(
     let Some(definition) = permit.definition_within(&partition.id) else {
         return Ok(None);
     };
-    match &partition.definitions {
-        Some(definitions) => Ok(Some(definitions.source(definition).into())),
-        None => internal_err!("the definitions of {} are not known", partition.id),
-    }
+    let Some(definitions) = &partition.definitions else {
+        return internal_err!("the definitions of {} are not known", partition.id);
+    };
+    Ok(Some(definitions.source(definition).into()))
 }
 
 /// Fails if the permit does not cover the snapshot. No caller asks for that; a bug in how a question is put
