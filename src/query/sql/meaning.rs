@@ -1,8 +1,8 @@
 //! Gives expressions the value that they have in SQL, where the engine computes another one or none.
 //!
 //! Each file stands for one rule: what is unknown is not false ([`unknown`], [`truths`], [`any_item`]),
-//! what is null has no members ([`members`]), a subquery sees what is found for the row around it
-//! ([`outward`]), a list what is in it for that row ([`by_row`]), a pattern finds what it says
+//! what is null has no members and no items ([`members`]), a subquery sees what is found for the row around
+//! it ([`outward`]), a list what is in it for that row ([`by_row`]), a pattern finds what it says
 //! ([`patterns`], [`similar_to`]), whole numbers do not start again at the other end ([`checked`],
 //! [`exact_sum`]) nor do distances from them ([`wide_frames`]), what has left a frame has no part in its
 //! sum ([`moving`]), an order changes no count ([`unordered`]), zero is one number ([`one_zero`]), a moment

@@ -277,3 +277,31 @@ async fn a_member_of_an_object_that_is_null_is_null() {
     let names = columns.iter().filter(|row| row["t.p.name"] == json!("watch"));
     assert_eq!((columns.len(), names.count()), (2, 1), "{columns:?}");
 }
+
+#[tokio::test]
+async fn nothing_is_in_a_list_or_a_map_that_is_null() {
+    let person = person();
+    let beats = [(1, 60.0), (2, 80.0)];
+    let beats = beats.map(|(n, value)| heart_rate(id(n), &at(&format!("10:0{n}")), value));
+    person.records("HeartRate", &beats).await;
+    let lists =
+        "(SELECT value, nullif(l, [60.0]) AS l FROM (SELECT value, [value] AS l FROM heart_rate) a) b";
+    for (list, expected) in [
+        ("array_append(l, 1.0)", ["1", "80,1"]),
+        ("array_prepend(1.0, l)", ["1", "1,80"]),
+        ("list_push_front(1.0, l)", ["1", "1,80"]),
+        ("l || 1.0", ["1", "80,1"]),
+        ("1.0 || l", ["1", "1,80"]),
+        ("flatten([l])", ["", "80"]),
+    ] {
+        let text = format!("SELECT array_to_string({list}, ',') AS joined FROM {lists} ORDER BY value");
+        let expected = expected.map(|joined| json!({"joined": joined}));
+        assert_eq!(rows(&person, &text).await, expected, "{text}");
+    }
+    let map = "map(['a'], [value])";
+    let found = format!(
+        "SELECT count(*) AS n, count(map_extract(m, 'a')[1]) AS k FROM \
+         (SELECT nullif({map}, {map}) AS m FROM heart_rate) t"
+    );
+    assert_eq!(rows(&person, &found).await, [json!({"n": 2, "k": 0})]);
+}

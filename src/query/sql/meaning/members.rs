@@ -1,14 +1,15 @@
-//! Members of what is null, which are null too.
+//! Members of what is null, which are null too, and its items, of which there are none.
 //!
 //! The engine only marks as null what a `CASE` or `nullif` leaves out, and reads a member without a look at
-//! what it is a member of. So members and entries are read of objects and maps in which nothing is left where
-//! they are null, and so are the columns that an object is unnested into. Knows plans, expressions and arrays
-//! only.
+//! what it is a member of. So members, entries and items are read of objects, maps and lists in which nothing
+//! is left where they are null, and so are the columns that an object is unnested into. Where the engine's
+//! functions look at null themselves, they are given what there is. Knows plans, expressions and arrays only.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array as _, ArrayRef, AsArray as _, BooleanArray, MapArray, StructArray, UInt32Array,
+    Array as _, ArrayRef, AsArray as _, BooleanArray, GenericListArray, MapArray, OffsetSizeTrait,
+    StructArray, UInt32Array,
 };
 use datafusion::arrow::compute::{nullif, take};
 use datafusion::arrow::datatypes::DataType;
@@ -51,7 +52,8 @@ fn of_emptied(mut expr: Expr, emptied: &ScalarUDF) -> Transformed<Expr> {
 /// Which argument an engine's function reads without a look at whether it is null.
 fn place_of_read(function: &str) -> Option<usize> {
     match function {
-        MEMBER_OF | "map_extract" => Some(0),
+        MEMBER_OF | "map_extract" | "array_append" | "flatten" => Some(0),
+        "array_prepend" => Some(1),
         _ => None,
     }
 }
@@ -84,7 +86,7 @@ fn unnested(plan: LogicalPlan, emptied: &ScalarUDF) -> Result<Transformed<Logica
     Ok(Transformed::yes(LogicalPlan::Unnest(unnest)))
 }
 
-/// The values, of which those that are null have neither members nor entries.
+/// The values, of which those that are null have neither members nor entries nor items, at any depth.
 fn emptied(values: &ArrayRef) -> Result<ArrayRef> {
     match values.data_type() {
         DataType::Struct(fields) => {
@@ -103,6 +105,8 @@ fn emptied(values: &ArrayRef) -> Result<ArrayRef> {
             )?))
         }
         DataType::Map(..) => emptied_maps(values),
+        DataType::List(_) => emptied_lists::<i32>(values),
+        DataType::LargeList(_) => emptied_lists::<i64>(values),
         _ => Ok(Arc::clone(values)),
     }
 }
@@ -121,6 +125,19 @@ fn emptied_maps(values: &ArrayRef) -> Result<ArrayRef> {
     )?))
 }
 
+fn emptied_lists<Offset: OffsetSizeTrait>(values: &ArrayRef) -> Result<ArrayRef> {
+    let left = without_null(values, values.as_list::<Offset>().offsets().lengths())?;
+    let lists = left.as_list::<Offset>();
+    if !lists.values().data_type().is_nested() {
+        return Ok(left);
+    }
+    let (field, offsets, items, nulls) = lists.clone().into_parts();
+    let items = emptied(&items)?;
+    Ok(Arc::new(GenericListArray::<Offset>::try_new(
+        field, offsets, items, nulls,
+    )?))
+}
+
 /// The values, of which each holds so many others, without those that null holds.
 fn without_null(values: &ArrayRef, lengths: impl Iterator<Item = usize>) -> Result<ArrayRef> {
     let mut lengths = lengths.enumerate();
@@ -133,11 +150,14 @@ fn without_null(values: &ArrayRef, lengths: impl Iterator<Item = usize>) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{Int64Array, StringArray};
+    use datafusion::arrow::array::{Int64Array, ListArray, StringArray};
     use datafusion::arrow::buffer::OffsetBuffer;
-    use datafusion::arrow::datatypes::{Field, Fields};
-    use datafusion::functions_nested::expr_fn::{map_extract, map_keys};
-    use datafusion::logical_expr::col;
+    use datafusion::arrow::datatypes::{Field, Fields, Int64Type};
+    use datafusion::functions_nested::concat::{array_append_udf, array_prepend_udf};
+    use datafusion::functions_nested::expr_fn::{
+        array_append, array_prepend, flatten, map_extract, map_keys,
+    };
+    use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, col};
 
     use super::*;
 
@@ -191,15 +211,95 @@ mod tests {
         assert_eq!(left.values(), &three);
     }
 
+    /// Lists of as many of the values as each has.
+    fn lists(values: ArrayRef, lengths: &[usize], known: &[bool]) -> ArrayRef {
+        let item = Arc::new(Field::new_list_field(values.data_type().clone(), true));
+        let offsets = OffsetBuffer::from_lengths(lengths.iter().copied());
+        let known = Some(known.to_vec().into());
+        Arc::new(ListArray::new(item, offsets, values, known))
+    }
+
+    /// What is in each list, and whether it is null.
+    fn items(lists: &ArrayRef) -> Vec<(Vec<i64>, bool)> {
+        let lists = lists.as_list::<i32>();
+        let rows = lists.offsets().windows(2).enumerate();
+        let items = |from: i32, to: i32| {
+            let items = lists.values().slice(from as usize, (to - from) as usize);
+            items.as_primitive::<Int64Type>().values().to_vec()
+        };
+        rows.map(|(row, bounds)| (items(bounds[0], bounds[1]), lists.is_null(row)))
+            .collect()
+    }
+
+    fn numbers(count: i64) -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values(1..=count))
+    }
+
+    #[test]
+    fn nothing_is_left_in_lists_that_are_null_at_every_depth() {
+        let inner = lists(numbers(5), &[1, 1, 2, 1], &[true, false, false, true]);
+        let nothing: (Vec<i64>, bool) = (vec![], true);
+        let expected = [
+            (vec![1], false),
+            nothing.clone(),
+            nothing.clone(),
+            (vec![5], false),
+        ];
+        assert_eq!(items(&emptied(&inner).unwrap()), expected);
+        let outer = lists(Arc::clone(&inner), &[2, 1, 1], &[true, true, false]);
+        let outer = emptied(&outer).unwrap();
+        let outer = outer.as_list::<i32>();
+        assert_eq!(outer.offsets().lengths().collect::<Vec<_>>(), [2, 1, 0]);
+        assert_eq!(items(outer.values()), expected[..3]);
+        let last = emptied(&inner.slice(2, 2)).unwrap();
+        assert_eq!(items(&last), expected[2..]);
+        let member = structure(vec![("list", inner)], &[false, true, true, true]);
+        let member = emptied(&member).unwrap();
+        let members = [nothing.clone(), nothing.clone(), nothing, (vec![5], false)];
+        assert_eq!(items(member.as_struct().column(0)), members);
+    }
+
+    /// What a function of the engine makes of columns.
+    fn called(function: &ScalarUDF, columns: [ArrayRef; 2]) -> ArrayRef {
+        let rows = columns[0].len();
+        let list = DataType::new_list(DataType::Int64, true);
+        let arguments = ScalarFunctionArgs {
+            args: columns.map(ColumnarValue::Array).to_vec(),
+            arg_fields: Vec::new(),
+            number_rows: rows,
+            return_field: Arc::new(Field::new("", list, true)),
+            config_options: Arc::default(),
+        };
+        let result = function.invoke_with_args(arguments).unwrap();
+        result.into_array(rows).unwrap()
+    }
+
+    #[test]
+    fn the_engine_adds_to_nothing_where_a_list_is_null() {
+        let left = emptied(&lists(numbers(3), &[1, 1, 1], &[true, false, true])).unwrap();
+        let more = numbers(3);
+        let appended = called(&array_append_udf(), [Arc::clone(&left), Arc::clone(&more)]);
+        let expected = [(vec![1, 1], false), (vec![2], false), (vec![3, 3], false)];
+        assert_eq!(items(&appended), expected);
+        assert_eq!(items(&called(&array_prepend_udf(), [more, left])), expected);
+    }
+
     #[test]
     fn what_does_not_look_at_null_reads_what_is_emptied() {
         let function = SameValue::function(EMPTIED, |value, _| by_array(value, emptied));
         let read = function.call(vec![col("m")]);
-        for (given, expected) in [
-            (map_extract(col("m"), col("k")), map_extract(read, col("k"))),
-            (map_keys(col("m")), map_keys(col("m"))),
-        ] {
+        let of = |m: &Expr| {
+            [
+                map_extract(m.clone(), col("k")),
+                array_append(m.clone(), col("k")),
+                array_prepend(col("k"), m.clone()),
+                flatten(m.clone()),
+            ]
+        };
+        for (given, expected) in of(&col("m")).into_iter().zip(of(&read)) {
             assert_eq!(of_emptied(given, &function).data, expected);
         }
+        let looks = map_keys(col("m"));
+        assert_eq!(of_emptied(looks.clone(), &function).data, looks);
     }
 }
