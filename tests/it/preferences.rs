@@ -307,13 +307,13 @@ async fn what_somebody_no_longer_shares_may_stay_in_preferences_that_name_it() {
     // Elsewhere it may still be named.
     change(&reader, &json!({"selected_metrics": [tea]})).await;
     let other = json!({"selected_metrics": [format!("NumericAnnotation/{}", id(8))]});
-    reader.post(PATH, &other).await.problem(422);
+    reader.post(PATH, &other).await.must_be(422);
     let cleared = json!({"selected_metrics": null, "selected_metrics_map": null, "source_order": null});
     change(&reader, &cleared).await;
     reader
         .post(PATH, &json!({"selected_metrics": [tea]}))
         .await
-        .problem(422);
+        .must_be(422);
 }
 
 #[tokio::test]
