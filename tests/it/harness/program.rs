@@ -1,4 +1,4 @@
-//! Where the program under test lies, and that it is the one of these sources.
+//! Where the program under test lies: the one that is named, or else that of these sources.
 //!
 //! Knows how Cargo lays out what it builds; knows nothing of what the program does.
 
