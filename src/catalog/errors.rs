@@ -57,10 +57,12 @@ pub enum CatalogError {
     Refused { detail: String },
 }
 
+/// The extended result code of SQLite if there is no room for the index of its log.
+pub(super) const NO_ROOM_FOR_SHARED_MEMORY: u32 = 4874;
+
 impl CatalogError {
     /// The error for an extended result code of SQLite.
     pub(super) fn of_sqlite(code: u32, detail: String) -> Self {
-        const NO_ROOM_FOR_SHARED_MEMORY: u32 = 4874;
         match (code, code & 0xff) {
             (NO_ROOM_FOR_SHARED_MEMORY, _) | (_, 13) => Self::Full { detail },
             (_, 11) => Self::Corrupt { what: detail },

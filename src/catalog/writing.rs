@@ -14,7 +14,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::errors::CatalogError;
+use super::errors::{CatalogError, NO_ROOM_FOR_SHARED_MEMORY};
 use super::lookups::{bind, rows};
 use super::value::{StoredValue, Value};
 
@@ -168,6 +168,18 @@ impl Writing {
         .map_err(|error| self.writer.0.classified(error))
     }
 
+    /// Begins or ends a transaction.
+    pub(super) fn turn(&mut self, statement: &'static str) -> Result<(), CatalogError> {
+        let turned = busy(|| self.connection.prepare_cached(statement)?.raw_execute());
+        match turned {
+            Ok(_) => Ok(()),
+            Err(error) if statement == "COMMIT" && is_in_log(&error) => Err(CatalogError::Unavailable {
+                detail: error.to_string(),
+            }),
+            Err(error) => Err(self.writer.0.classified(error)),
+        }
+    }
+
     /// Runs a script.
     pub(super) fn run(&mut self, script: &str) -> Result<(), CatalogError> {
         let done = busy(|| self.connection.execute_batch(script));
@@ -197,6 +209,14 @@ fn connect(path: &Path, limits: Limits) -> rusqlite::Result<Connection> {
     connection.set_prepared_statement_cache_capacity(limits.prepared_statements);
     connection.execute_batch(SETTINGS)?;
     Ok(connection)
+}
+
+/// Whether a commit failed after it was written: only the index of the log, which is in memory, had no room. If
+/// nothing else is written before the process is killed, the commit will have happened.
+fn is_in_log(error: &rusqlite::Error) -> bool {
+    error
+        .sqlite_error()
+        .is_some_and(|failure| failure.extended_code as u32 == NO_ROOM_FOR_SHARED_MEMORY)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]

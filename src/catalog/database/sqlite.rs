@@ -73,8 +73,7 @@ impl Link {
     async fn turn(&mut self, statement: &'static str) -> Result<(), CatalogError> {
         match self {
             Self::Reads(_) => self.run(statement).await,
-            // It stays prepared, unlike a script.
-            Self::Writes(writing) => writing.execute(statement, &[]).map(drop),
+            Self::Writes(writing) => writing.turn(statement),
         }
     }
 

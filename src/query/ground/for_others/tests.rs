@@ -5,6 +5,8 @@
 //! there, moment by moment, because the recorded start decides who wins.
 
 mod bench;
+mod ends;
 mod given;
 mod laws;
+mod names;
 mod rules;
