@@ -211,8 +211,8 @@ fn connect(path: &Path, limits: Limits) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Whether a commit failed after it was written: only the index of the log, which is in memory, had no room. If
-/// nothing else is written before the process is killed, the commit will have happened.
+/// Whether a commit failed after it was written: only the index of the log had no room. If nothing else is
+/// written before the process is killed, the commit will have happened.
 fn is_in_log(error: &rusqlite::Error) -> bool {
     error
         .sqlite_error()

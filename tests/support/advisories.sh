@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 # The one that tests/all installs will do.
 PATH="${CARGO_TARGET_DIR:-target}/test-tools/bin:$PATH"
 command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
-cargo deny check advisories
+cargo deny --workspace check advisories
 out=${CARGO_TARGET_DIR:-target}/bom.json
 mkdir -p "$(dirname "$out")"
 platform=$(rustc -vV | sed -n 's/^host: //p')

@@ -295,11 +295,12 @@ impl PartitionTable {
     }
 
     fn seen_without_definitions(&self, rows: Plan, columns: &[usize]) -> Result<Plan> {
-        let rows = match &self.shared {
+        // First: what is filled in is cut like all else.
+        let rows = grown::filled(rows, &self.data_type, columns)?;
+        Ok(match &self.shared {
             Some(shared) => shared.cut(rows, &self.selection),
             None => rows,
-        };
-        grown::filled(rows, &self.data_type, columns)
+        })
     }
 
     /// Whether a piece may hold rows of the table.

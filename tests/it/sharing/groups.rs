@@ -598,6 +598,51 @@ async fn participants_are_named_neither_by_their_calendars_nor_among_those_invit
     }
 }
 
+/// A field that was declared later is filled from what records brought before.
+#[tokio::test]
+async fn participants_are_not_named_by_devices_that_their_types_declared_later() {
+    let (owner, member) = (person(), person());
+    let walk = |properties: Value| json!({"name": "Walk", "description": "d", "record_spec": {"schema": {"properties": properties}}});
+    let note = json!({"type": "string"});
+    let own = member.define("Event", &walk(json!({"note": note}))).await;
+    let send = async |n: u32| {
+        let record = json!({
+            "id": id(n), "start_time": at(&format!("1{n}:00")), "end_time": at(&format!("1{n}:30")),
+            "note": "around the lake", "device_properties": {"name": "Bob's phone"},
+        });
+        member.record(&own, &record).await.upload();
+    };
+    send(1).await;
+    let device = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let grown = walk(json!({"note": note, "device_properties": device}));
+    let changed = member.put(&format!("/input/v1/data_type/{own}"), &grown).await;
+    changed.must_be(200);
+    send(2).await;
+    let body = json!({
+        "title": "May", "is_public": true, "svc_data_types": ["Event"],
+        "time_start": "2024-05-01T00:00:00Z", "time_end": "2024-06-01T00:00:00Z",
+    });
+    let study = group(&owner, &body).await;
+    let participant = join(&member, &study).await;
+    let read = || {
+        owner
+            .get(&format!("/data/v1alpha1/event/{own}"))
+            .with("pool_id", &study)
+            .with("participant_id", &participant)
+            .with("start_time", &at("00:00"))
+            .with("end_time", &at("23:00"))
+    };
+    for output in METHODS {
+        let reply = read().with("output", output).await.must_be(200);
+        assert!(!reply.body.windows(3).any(|found| found == b"Bob"), "{reply}");
+    }
+    let rows = read().await.must_be(200).rows();
+    let notes: Vec<&Value> = rows.iter().map(|row| &row["note"]).collect();
+    assert_eq!(notes, ["around the lake"; 2]);
+    let found = read().with("filter", "device_properties.name~bob").await;
+    assert!(found.must_be(200).rows().is_empty());
+}
+
 #[tokio::test]
 async fn the_key_set_needs_no_token_and_is_true() {
     for path in [

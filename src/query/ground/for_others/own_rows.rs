@@ -2,14 +2,15 @@
 //!
 //! A value that is only marked as null is still there: a member is read without a look at the object that it
 //! is in, and Arrow answers carry buffers as they are. And what is read may bring more than its rows: a
-//! dictionary has the words of a whole row group, texts and lists have those of a whole page around them, and
-//! the last byte of a bitmap has bits of the rows that follow. Knows arrays; knows nothing of windows.
+//! dictionary has the words of a whole row group, texts and lists have those of a whole page around them, the
+//! last byte of a bitmap has bits of the rows that follow, and where a row has no number stands the number of
+//! one that follows, since a page holds only those that there are. Knows arrays; knows nothing of windows.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, Int32Array, ListArray, MutableArrayData,
-    StructArray, make_array,
+    Array, ArrayData, ArrayRef, AsArray, BooleanArray, DictionaryArray, Int32Array, ListArray,
+    MutableArrayData, StructArray, make_array,
 };
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::filter;
@@ -18,27 +19,33 @@ use datafusion::common::Result;
 
 /// The column without the values of the rows that are hidden, and without those of their members.
 pub(super) fn without(column: &ArrayRef, hidden: impl IntoIterator<Item = bool>) -> Result<ArrayRef> {
+    let kept: BooleanBuffer = hidden.into_iter().map(|is_hidden| !is_hidden).collect();
+    of_rows(column, &kept)
+}
+
+/// The column with nulls in all rows but those that are kept.
+fn of_rows(column: &ArrayRef, kept: &BooleanBuffer) -> Result<ArrayRef> {
     let held = column.to_data();
     let mut left = MutableArrayData::new(vec![&held], true, held.len());
-    for (row, is_hidden) in hidden.into_iter().enumerate() {
-        if is_hidden {
-            left.try_extend_nulls(1)?;
-        } else {
-            left.try_extend(0, row, row + 1)?;
-        }
+    let mut next = 0;
+    for (start, end) in kept.set_slices() {
+        left.try_extend_nulls(start - next)?;
+        left.try_extend(0, start, end)?;
+        next = end;
     }
+    left.try_extend_nulls(held.len() - next)?;
     Ok(make_array(left.freeze()))
 }
 
 /// The column without anything of other rows. It is the same where it has nothing of them.
 pub(super) fn alone(column: &ArrayRef) -> Result<ArrayRef> {
     if !goes_on(column) {
-        return with_own_words(column);
+        return with_own_values(column);
     }
     let held = column.to_data();
     let mut copied = MutableArrayData::new(vec![&held], false, held.len());
     copied.try_extend(0, 0, held.len())?;
-    with_own_words(&make_array(copied.freeze()))
+    with_own_values(&make_array(copied.freeze()))
 }
 
 /// Whether the column has bits of other rows in the last byte of a bitmap, or texts or items of other rows.
@@ -71,9 +78,9 @@ fn bits_go_on(bits: &BooleanBuffer) -> bool {
     held > end && BooleanBuffer::new(bits.inner().clone(), end, held - end).count_set_bits() > 0
 }
 
-/// The column with those words in its dictionaries that its rows have.
-fn with_own_words(column: &ArrayRef) -> Result<ArrayRef> {
-    Ok(match column.data_type() {
+/// The column with those words in its dictionaries that its rows have, and with nothing where it is null.
+fn with_own_values(column: &ArrayRef) -> Result<ArrayRef> {
+    let own: ArrayRef = match column.data_type() {
         DataType::Dictionary(..) => {
             let words = column.as_dictionary_opt::<Int32Type>();
             match words.map(own_words).transpose()?.flatten() {
@@ -83,7 +90,7 @@ fn with_own_words(column: &ArrayRef) -> Result<ArrayRef> {
         }
         DataType::Struct(fields) => {
             let structure = column.as_struct();
-            let members = structure.columns().iter().map(with_own_words);
+            let members = structure.columns().iter().map(with_own_values);
             Arc::new(StructArray::try_new_with_length(
                 fields.clone(),
                 members.collect::<Result<_>>()?,
@@ -96,12 +103,48 @@ fn with_own_words(column: &ArrayRef) -> Result<ArrayRef> {
             Arc::new(ListArray::try_new(
                 Arc::clone(item),
                 lists.offsets().clone(),
-                with_own_words(lists.values())?,
+                with_own_values(lists.values())?,
                 lists.nulls().cloned(),
             )?)
         }
         _ => Arc::clone(column),
-    })
+    };
+    match own.nulls() {
+        Some(nulls) if holds_where(&!nulls.inner(), own.as_ref()) => of_rows(&own, nulls.inner()),
+        _ => Ok(own),
+    }
+}
+
+/// Whether the column holds anything in these rows, in which it is null.
+fn holds_where(missing: &BooleanBuffer, column: &dyn Array) -> bool {
+    let is_any_long = |places: &[i32]| missing.set_indices().any(|row| places[row] != places[row + 1]);
+    if let Some(truths) = column.as_boolean_opt() {
+        (missing & truths.values()).count_set_bits() > 0
+    } else if let Some(texts) = column.as_string_opt::<i32>() {
+        is_any_long(texts.value_offsets())
+    } else if let Some(lists) = column.as_list_opt::<i32>() {
+        is_any_long(lists.value_offsets())
+    } else if let Some(structure) = column.as_struct_opt() {
+        let mut members = structure.columns().iter();
+        members.any(|member| missing.set_indices().any(|row| member.is_valid(row)))
+    } else if let Some(words) = column.as_dictionary_opt::<Int32Type>() {
+        holds_where(missing, words.keys())
+    } else {
+        holds_bytes_where(missing, &column.to_data())
+    }
+}
+
+/// The same for values of one width. Of what has none it is not known.
+fn holds_bytes_where(missing: &BooleanBuffer, values: &ArrayData) -> bool {
+    let width = match values.data_type() {
+        DataType::FixedSizeBinary(width) => usize::try_from(*width).ok(),
+        data_type => data_type.primitive_width(),
+    };
+    let (Some(width), [bytes]) = (width, values.buffers()) else {
+        return true;
+    };
+    let mut slots = missing.set_indices().map(|row| (values.offset() + row) * width);
+    slots.any(|start| bytes[start..start + width].iter().any(|byte| *byte != 0))
 }
 
 /// The same words from a dictionary that has no others; `None` if it has none.
@@ -126,6 +169,7 @@ fn own_words(words: &DictionaryArray<Int32Type>) -> Result<Option<DictionaryArra
 #[cfg(test)]
 mod tests {
     use datafusion::arrow::array::{Int64Array, ListBuilder, StringArray, StringBuilder};
+    use datafusion::arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
     use datafusion::arrow::compute::cast;
     use datafusion::arrow::datatypes::{Field, Fields, Int64Type};
 
@@ -207,6 +251,46 @@ mod tests {
             part.as_list::<i32>().value(0).as_string::<i32>().value(0),
             "second"
         );
+    }
+
+    /// A page holds no numbers of rows that have none; whoever reads it leaves there what comes next.
+    #[test]
+    fn rule_9_2c_nothing_of_others_stands_where_a_row_has_no_value() {
+        let rows = || NullBuffer::from(vec![true, false, true]);
+        let numbers: ArrayRef = Arc::new(Int64Array::new(vec![1, 880_000, 3].into(), Some(rows())));
+        let keys = Int32Array::new(vec![0, 1, 1].into(), Some(rows()));
+        let texts = StringArray::from(vec!["first", "second"]);
+        let words: ArrayRef = Arc::new(DictionaryArray::new(keys, Arc::new(texts)));
+        let truths: ArrayRef = Arc::new(BooleanArray::new(vec![false, true, true].into(), Some(rows())));
+        let texts: ArrayRef = Arc::new(StringArray::new(
+            OffsetBuffer::from_lengths([5, 6, 4]),
+            Buffer::from("firsthiddenlast".as_bytes()),
+            Some(rows()),
+        ));
+        let item = Arc::new(Field::new_list_field(DataType::Int64, true));
+        let items = Arc::new(Int64Array::from(vec![1, 880_000, 3]));
+        let places = OffsetBuffer::from_lengths([1, 1, 1]);
+        let lists: ArrayRef = Arc::new(ListArray::new(item, places, items, Some(rows())));
+        let fields = Fields::from(vec![Field::new("number", DataType::Int64, true)]);
+        let members = vec![Arc::clone(&numbers)];
+        let objects: ArrayRef = Arc::new(StructArray::new(fields.clone(), members, None));
+        let number: ArrayRef = Arc::new(Int64Array::from(vec![1, 880_000, 3]));
+        let hidden: ArrayRef = Arc::new(StructArray::new(fields, vec![number], Some(rows())));
+        for column in [numbers, words, truths, texts, lists, objects, hidden] {
+            let left = alone(&column).unwrap();
+            assert_eq!(&left, &column);
+            let missing = BooleanBuffer::from(vec![false, true, false]);
+            let mut parts = vec![Arc::clone(&left)];
+            parts.extend(
+                left.as_struct_opt()
+                    .into_iter()
+                    .flat_map(|object| object.columns().to_vec()),
+            );
+            for part in parts.iter().filter(|part| part.null_count() > 0) {
+                assert!(!holds_where(&missing, part), "{column:?}");
+            }
+            assert!(Arc::ptr_eq(&alone(&left).unwrap(), &left) || left.as_struct_opt().is_some());
+        }
     }
 
     #[test]
