@@ -135,6 +135,17 @@ impl<'a> Params<'a> {
         self.faults.push(Fault::new(["query", &sent], kind, message));
     }
 
+    /// The same for a parameter that is read more than once and has one fault.
+    fn fault_once(&mut self, name: &str, kind: &'static str, message: String) {
+        let noted = self.faults.len();
+        self.fault(name, kind, message);
+        if let Some((last, earlier)) = self.faults.split_last()
+            && earlier.contains(last)
+        {
+            self.faults.truncate(noted);
+        }
+    }
+
     /// Notes that the parameter `name` is missing, unless it was sent with a value that is no text.
     fn missing(&mut self, name: &'static str, message: impl Into<String>) {
         let mut names = std::iter::once(name).chain(glossary::aliases(name).iter().copied());
@@ -154,6 +165,11 @@ impl<'a> Params<'a> {
         if !self.asked.iter().any(|known| known.name == name) {
             self.asked.push(asked);
         }
+        self.sent(name)
+    }
+
+    /// The same, whether or not the route has the parameter otherwise.
+    fn sent(&mut self, name: &'static str) -> Vec<String> {
         if self.pairs.is_empty() {
             return Vec::new();
         }
@@ -165,7 +181,7 @@ impl<'a> Params<'a> {
             } else if !others.is_empty() && others != values {
                 let message =
                     format!("{name} and {alias} are one parameter and differ here; send one of them");
-                self.fault(name, "value_error", message);
+                self.fault_once(name, "value_error", message);
             }
         }
         values

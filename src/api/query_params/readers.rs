@@ -20,8 +20,8 @@ const START: &str = "start_time";
 const END: &str = "end_time";
 const TIME: &str = "time";
 const UTC: &str = "UTC";
-/// The names of the parameter for a zone.
-const ZONES: [&str; 2] = ["tz", "time_zone"];
+/// The parameter for a zone.
+const ZONE: &str = "tz";
 
 impl Params<'_> {
     /// The text of a parameter whose value has this form; the last one if it was repeated. For callers that
@@ -228,12 +228,17 @@ impl Params<'_> {
     /// The zone that the parameter `name` requires. Not every route that takes such a parameter otherwise
     /// takes a zone; here it is read in any case.
     fn zone_for(&mut self, name: &'static str, missing: &'static str) -> Option<Zone> {
-        let sent: Vec<String> = ZONES.iter().flat_map(|name| self.take(name)).collect();
-        let zone = sent.last().and_then(|text| Zone::parse_in_query(text).ok());
-        if zone.is_none() {
+        let Some(text) = self.sent(ZONE).pop() else {
             self.fault(name, "value_error", missing);
-        }
-        zone
+            return None;
+        };
+        self.zone_of(ZONE, &text)
+    }
+
+    fn zone_of(&mut self, name: &'static str, text: &str) -> Option<Zone> {
+        Zone::parse_in_query(text)
+            .map_err(|error| self.fault_once(name, "enum", error.to_string()))
+            .ok()
     }
 
     /// Whether the parameter was sent, under any of its names.
@@ -399,9 +404,7 @@ impl Params<'_> {
         let Some(text) = self.one(name, Form::Text, Need::Or(Literal::Text(UTC))) else {
             return Some(Zone::UTC);
         };
-        Zone::parse_in_query(&text)
-            .map_err(|error| self.fault(name, "enum", error.to_string()))
-            .ok()
+        self.zone_of(name, &text)
     }
 
     /// `svc_userid`: whose data is asked for, where it is not the reader's own.

@@ -482,5 +482,19 @@ fn dates_are_those_of_utc_or_of_the_zone_that_is_asked_for() {
     );
     let fault = [("dates".to_owned(), "value_error")];
     assert_eq!(range(&format!("{dates}&dates=local")).1, fault);
-    assert_eq!(range(&format!("{dates}&dates=local&tz=Mars")).1, fault);
+    for (zones, fault) in [
+        ("tz=Mars", ("tz", "enum")),
+        ("time_zone=Mars", ("time_zone", "enum")),
+        ("tz=Asia/Tokyo&time_zone=UTC", ("tz", "value_error")),
+    ] {
+        let faults = range(&format!("{dates}&dates=local&{zones}")).1;
+        assert_eq!(faults, [(fault.0.to_owned(), fault.1)]);
+    }
+}
+
+#[test]
+fn a_zone_that_is_read_twice_is_refused_once() {
+    let mut params = Params::parse("start_time=2024-06-03&end_time=2024-06-04&dates=local&tz=Mars");
+    let _asked = (params.range(), params.zone("tz"));
+    assert_eq!(names(params), [("tz".to_owned(), "enum")]);
 }
