@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::new_secret::new_secret;
 use crate::catalog::{Catalog, CatalogError};
+use crate::model::hexadecimal::{from_hexadecimal, hexadecimal};
 use crate::model::time::{Instant, MICROS_PER_SECOND};
 
 /// The name of the secret in the catalogue.
@@ -96,12 +97,7 @@ impl Tickets {
     pub fn issue(&self, id: Uuid, until: Instant) -> String {
         let second = until.micros().div_euclid(MICROS_PER_SECOND);
         let signature = self.mac(id, second).finalize().into_bytes();
-        let mut ticket = format!("{}.{second}.", id.simple());
-        for byte in signature {
-            use std::fmt::Write as _;
-            let _ = write!(ticket, "{byte:02x}");
-        }
-        ticket
+        format!("{}.{second}.{}", id.simple(), hexadecimal(&signature))
     }
 
     /// The id of what `ticket` opens at `now`.
@@ -114,12 +110,14 @@ impl Tickets {
         };
         let named = Uuid::try_parse(id).map_err(|_| InvalidTicket)?;
         let ends: i64 = second.parse().map_err(|_| InvalidTicket)?;
-        let signature = bytes_of(signature).ok_or(InvalidTicket)?;
+        let signed = from_hexadecimal(signature).ok_or(InvalidTicket)?;
         self.mac(named, ends)
-            .verify_slice(&signature)
+            .verify_slice(&signed)
             .map_err(|_| InvalidTicket)?;
         // Only one spelling is accepted: any change makes another ticket.
-        let spelt = named.simple().to_string() == id && ends.to_string() == second;
+        let spelt = named.simple().to_string() == id
+            && ends.to_string() == second
+            && hexadecimal(&signed) == signature;
         if spelt && now.micros() < ends.saturating_mul(MICROS_PER_SECOND) {
             Ok(named)
         } else {
@@ -134,23 +132,6 @@ impl Tickets {
         mac.update(&second.to_be_bytes());
         mac
     }
-}
-
-/// Reads lower-case hexadecimal digits.
-fn bytes_of(text: &str) -> Option<Vec<u8>> {
-    let digit = |symbol: u8| match symbol {
-        b'0'..=b'9' => Some(symbol - b'0'),
-        b'a'..=b'f' => Some(symbol - b'a' + 10),
-        _ => None,
-    };
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    pairs
-        .iter()
-        .map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?))
-        .collect()
 }
 
 #[cfg(test)]
@@ -197,6 +178,10 @@ mod tests {
             tickets.opened_by(&ticket.to_uppercase(), second(0)),
             Err(InvalidTicket)
         );
+        let (named, signature) = ticket.rsplit_once('.').unwrap();
+        let capitals = format!("{named}.{}", signature.to_uppercase());
+        assert_ne!(capitals, ticket);
+        assert_eq!(tickets.opened_by(&capitals, second(0)), Err(InvalidTicket));
         assert_eq!(
             tickets.opened_by(&format!("{ticket}00"), second(0)),
             Err(InvalidTicket)

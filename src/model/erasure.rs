@@ -9,6 +9,7 @@ use std::str::FromStr;
 use sha2::{Digest as _, Sha256};
 use uuid::{Builder, Uuid, Variant, Version};
 
+use super::hexadecimal::{from_hexadecimal, hexadecimal};
 use super::ids::PersonId;
 
 /// Hashed before the id, so that a mark cannot equal any other hash of an id.
@@ -66,7 +67,7 @@ impl ErasureMark {
 
 impl fmt::Display for ErasureMark {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        formatter.write_str(&hexadecimal(&self.0))
     }
 }
 
@@ -79,13 +80,9 @@ impl FromStr for ErasureMark {
     type Err = NoMark;
 
     fn from_str(text: &str) -> Result<Self, NoMark> {
-        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-        let bytes: Option<Vec<u8>> = pairs
-            .iter()
-            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-            .collect();
-        let mark = bytes.filter(|_| rest.is_empty());
-        mark.and_then(|bytes| Self::from_slice(&bytes)).ok_or(NoMark)
+        from_hexadecimal(text)
+            .and_then(|bytes| Self::from_slice(&bytes))
+            .ok_or(NoMark)
     }
 }
 
@@ -101,6 +98,7 @@ mod tests {
         assert_ne!(one, other);
         assert_eq!(one.to_string().parse(), Ok(one));
         assert_eq!(one.to_string()[1..].parse::<ErasureMark>(), Err(NoMark));
+        assert_eq!("+1".repeat(BYTES).parse::<ErasureMark>(), Err(NoMark));
     }
 
     #[test]

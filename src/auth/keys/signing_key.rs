@@ -13,6 +13,7 @@ use jsonwebtoken::{DecodingKey, EncodingKey};
 use sha2::{Digest as _, Sha256};
 
 use crate::auth::new_secret::new_secret;
+use crate::model::hexadecimal::{from_hexadecimal, hexadecimal};
 use crate::model::ids::passing_name;
 
 /// The file name of the key.
@@ -20,6 +21,9 @@ pub const FILE_NAME: &str = "signing.key";
 
 /// HMAC-SHA-256 takes a key of any length; less than 256 bits of randomness would be the weakest link.
 const LEAST_BYTES: usize = 32;
+
+/// A name is the beginning of a digest: enough to tell the few keys of an installation apart.
+const ID_DIGITS: usize = 16;
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
@@ -74,10 +78,9 @@ impl SigningKey {
         let digest = Sha256::new_with_prefix(b"almanac signing key")
             .chain_update(&self.0)
             .finalize();
-        digest
-            .iter()
-            .take(8)
-            .fold(String::new(), |id, byte| id + &format!("{byte:02x}"))
+        let mut id = hexadecimal(&digest);
+        id.truncate(ID_DIGITS);
+        id
     }
 
     pub(in crate::auth) fn encoding(&self) -> EncodingKey {
@@ -169,17 +172,6 @@ pub(super) fn write_private(path: &Path, text: &str) -> io::Result<()> {
 /// The text of a new key's file.
 pub(super) fn new_key_text() -> String {
     new_secret() + "\n"
-}
-
-fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> = text
-        .chars()
-        .map(|digit| digit.to_digit(16).and_then(|value| u8::try_from(value).ok()))
-        .collect();
-    let digits = digits?;
-    let (pairs, rest) = digits.as_chunks::<2>();
-    rest.is_empty()
-        .then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::catalog::tables::{
     ACCESS_LOG, DEAD_ROWS, DEFINITIONS, DOCUMENTS, FOLDERS, Kind, LEDGERS, LINKS, PARTITIONS, PEOPLE, PIECES,
     SOURCES, Table, UPDATED_DAYS, UPDATES,
 };
-use crate::model::hexadecimal::hexadecimal;
+use crate::model::hexadecimal::{from_hexadecimal, hexadecimal};
 
 /// The tables with rows of a person, each after those that it refers to. Not `uploads`: idempotency keys mean
 /// nothing once the effects of their requests may be lost.
@@ -83,7 +83,7 @@ fn value_of(kind: Kind, value: Json) -> Option<Value> {
     match (kind, value) {
         (Kind::Int | Kind::OptionalInt, Json::Number(value)) => value.as_i64().map(Value::Int),
         (Kind::Text | Kind::OptionalText, Json::String(value)) => Some(Value::Text(value)),
-        (Kind::Bytes, Json::String(value)) => bytes_of(&value).map(Value::Bytes),
+        (Kind::Bytes, Json::String(value)) => from_hexadecimal(&value).map(Value::Bytes),
         (Kind::OptionalInt, Json::Null) => Some(Value::NullInt),
         (Kind::OptionalText, Json::Null) => Some(Value::NullText),
         _ => None,
@@ -100,17 +100,4 @@ pub(in crate::catalog) fn row_of(table: &str, row: Vec<Json>) -> Option<(&'stati
     let values = table.columns.iter().zip(row);
     let values = values.map(|((_, kind), value)| value_of(*kind, value));
     Some((table, values.collect::<Option<_>>()?))
-}
-
-pub(super) fn bytes_of(hex: &str) -> Option<Vec<u8>> {
-    let digits = hex.as_bytes();
-    let value = |digit: &u8| char::from(*digit).to_digit(16).map(|value| value as u8);
-    let (pairs, rest) = digits.as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    pairs
-        .iter()
-        .map(|[high, low]| Some(value(high)? << 4 | value(low)?))
-        .collect()
 }

@@ -1,6 +1,6 @@
 //! Puts back what was read of a person, in one transaction, and verifies the partitions before that commits.
 
-use super::pages::{BLOBS, EstatePage, TABLES, bytes_of, row_of, unreadable};
+use super::pages::{BLOBS, EstatePage, TABLES, row_of, unreadable};
 use crate::catalog::Catalog;
 use crate::catalog::database::Session;
 use crate::catalog::documents::DocumentKind;
@@ -10,6 +10,7 @@ use crate::catalog::reading::{read_partitions, verify_partitions};
 use crate::catalog::registers::enrol;
 use crate::catalog::rows::{Ledger, id};
 use crate::catalog::tables::{DOCUMENTS, FOLDERS, LEDGERS, LINKS, PEOPLE};
+use crate::model::hexadecimal::from_hexadecimal;
 use crate::model::ids::PersonId;
 
 /// Puts back what was read of a person.
@@ -67,7 +68,7 @@ impl EstateWriter {
             for row in page.rows {
                 let mut parts = row
                     .into_iter()
-                    .map(|part| part.as_str().and_then(bytes_of).ok_or_else(unreadable));
+                    .map(|part| part.as_str().and_then(from_hexadecimal).ok_or_else(unreadable));
                 let (Some(piece), Some(blob)) = (parts.next(), parts.next()) else {
                     return Err(unreadable());
                 };

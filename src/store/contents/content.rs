@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::catalog::documents::{Change, Document, DocumentKind, Link};
 use crate::catalog::records::Footer;
-use crate::model::hexadecimal::hexadecimal;
+use crate::model::hexadecimal::{from_hexadecimal, hexadecimal};
 use crate::model::ids::PersonId;
 use crate::model::stored_json;
 use crate::model::time::Instant;
@@ -395,11 +395,6 @@ impl PartName {
 }
 
 fn digest_of(text: &str) -> Option<Sha256> {
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let bytes: Option<Vec<u8>> = pairs
-        .iter()
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect();
-    let state = bytes.filter(|_| rest.is_empty())?;
+    let state = from_hexadecimal(text)?;
     Sha256::deserialize(state.as_slice().try_into().ok()?).ok()
 }

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use sha2::{Digest as _, Sha256};
 
+use crate::model::hexadecimal::from_hexadecimal;
+
 /// The size of a key.
 pub(super) const KEY_BYTES: usize = 32;
 /// The size of a master key's name, by which a wrapped key tells which one wrapped it.
@@ -70,7 +72,9 @@ impl MasterKeys {
     /// The keys in the text of the file; `None` if there are none, or anything else.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let keys: Option<Vec<MasterKey>> = lines.map(|line| MasterKey::new(&unhex(line)?)).collect();
+        let keys: Option<Vec<MasterKey>> = lines
+            .map(|line| MasterKey::new(&from_hexadecimal(line)?.try_into().ok()?))
+            .collect();
         keys.filter(|keys| !keys.is_empty()).map(Self)
     }
 
@@ -123,15 +127,4 @@ impl MasterKey {
             key: LessSafeKey::new(UnboundKey::new(&AES_256_GCM, secret).ok()?),
         })
     }
-}
-
-fn unhex(text: &str) -> Option<[u8; KEY_BYTES]> {
-    let mut key = [0; KEY_BYTES];
-    if text.len() != KEY_BYTES * 2 || !text.is_ascii() {
-        return None;
-    }
-    for (byte, digits) in key.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(key)
 }

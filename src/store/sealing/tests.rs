@@ -268,6 +268,7 @@ fn a_master_key_is_private_and_whole() {
         "0001",
         &format!("{FIRST}\nand a note"),
         &FIRST.replace('0', "é"),
+        &FIRST.replacen("00", "+0", 1),
     ] {
         std::fs::write(&file, wrong).unwrap();
         assert!(matches!(
