@@ -118,6 +118,13 @@ impl Preferences {
         ids.filter_map(|id| Uuid::parse_str(id.as_str()?).ok()).collect()
     }
 
+    /// The metrics whose sources the person ordered.
+    fn ordered_metrics(&self) -> Vec<TypeId> {
+        let orders = self.0.get(SOURCE_ORDER).and_then(Value::as_object);
+        let names = orders.into_iter().flat_map(Map::keys);
+        names.filter_map(|name| TypeId::parse(name)).collect()
+    }
+
     /// Refuses preferences from elsewhere whose form the interface would not accept. It does not check
     /// whether the types that they name exist: stored preferences may name one that is gone.
     pub fn judge(members: &Map<String, Value>) -> Result<(), Vec<Fault>> {
@@ -173,52 +180,71 @@ async fn checked(
     if length > MOST_BYTES {
         return Err(PreferencesError::Invalid(vec![too_long(length)]));
     }
-    let mut faults = fields::faults_of(members);
+    let faults = fields::faults_of(members);
+    if !faults.is_empty() {
+        return Err(PreferencesError::Invalid(first_of(faults, "body")));
+    }
     let mut changes = members.clone();
     fields::write_whole(&mut changes);
-    if faults.is_empty() {
-        let ordered = held.0.get(SOURCE_ORDER).and_then(Value::as_object).into_iter();
-        let ordered = ordered.flat_map(Map::keys).filter_map(|name| TypeId::parse(name));
-        let mut named = NamedTypes::of(known, person, ordered.collect());
-        let selected = fields::selected_types(&held.0).into_iter();
-        let selected: HashSet<&str> = selected.map(|(_, name)| name).collect();
-        for (loc, name) in fields::selected_types(members) {
-            if faults.len() >= MOST_FAULTS {
-                break;
-            }
-            if selected.contains(name) {
-                continue;
-            }
-            faults.extend(named.find(name, loc).await?.err());
-        }
-        if let Some(Value::Object(orders)) = members.get(SOURCE_ORDER) {
-            let mut by_id = Map::new();
-            for (name, sources) in orders {
-                if faults.len() >= MOST_FAULTS {
-                    break;
-                }
-                let loc: Vec<LocPart> = vec!["body".into(), SOURCE_ORDER.into(), name.as_str().into()];
-                match named.find(name, loc.clone()).await? {
-                    Ok((id, RecordClass::Metric)) if by_id.contains_key(id.as_str()) => {
-                        faults.push(Fault::new(loc, "value_error", format!("{id} is ordered twice")));
-                    }
-                    Ok((id, RecordClass::Metric)) => {
-                        by_id.insert(id.as_str().to_owned(), sources.clone());
-                    }
-                    Ok((id, _)) => faults.push(Fault::new(
-                        loc,
-                        "value_error",
-                        format!("{id} is not a metric; only metrics have an order of sources"),
-                    )),
-                    Err(fault) => faults.push(fault),
-                }
-            }
-            changes.insert(SOURCE_ORDER.to_owned(), Value::Object(by_id));
-        }
+    let mut named = NamedTypes::of(known, person, held.ordered_metrics());
+    let mut faults = unknown_selections(&mut named, members, held).await?;
+    if let Some(Value::Object(orders)) = members.get(SOURCE_ORDER) {
+        let by_id = orders_by_id(&mut named, orders, &mut faults).await?;
+        changes.insert(SOURCE_ORDER.to_owned(), Value::Object(by_id));
     }
     if faults.is_empty() {
         Ok(changes)
     } else {
         Err(PreferencesError::Invalid(first_of(faults, "body")))
     }
+}
+
+/// The faults of the types that `members` select and that are not selected already.
+async fn unknown_selections(
+    named: &mut NamedTypes<'_>,
+    members: &Map<String, Value>,
+    held: &Preferences,
+) -> Result<Vec<Fault>, PreferencesError> {
+    let selected = fields::selected_types(&held.0).into_iter();
+    let selected: HashSet<&str> = selected.map(|(_, name)| name).collect();
+    let mut faults = Vec::new();
+    for (loc, name) in fields::selected_types(members) {
+        if faults.len() >= MOST_FAULTS {
+            break;
+        }
+        if !selected.contains(name) {
+            faults.extend(named.find(name, loc).await?.err());
+        }
+    }
+    Ok(faults)
+}
+
+/// The orders of sources by the ids of the metrics that they are for.
+async fn orders_by_id(
+    named: &mut NamedTypes<'_>,
+    orders: &Map<String, Value>,
+    faults: &mut Vec<Fault>,
+) -> Result<Map<String, Value>, PreferencesError> {
+    let mut by_id = Map::new();
+    for (name, sources) in orders {
+        if faults.len() >= MOST_FAULTS {
+            break;
+        }
+        let loc: Vec<LocPart> = vec!["body".into(), SOURCE_ORDER.into(), name.as_str().into()];
+        let wrong = |loc: Vec<LocPart>, message: String| Fault::new(loc, "value_error", message);
+        match named.find(name, loc.clone()).await? {
+            Ok((id, RecordClass::Metric)) if by_id.contains_key(id.as_str()) => {
+                faults.push(wrong(loc, format!("{id} is ordered twice")));
+            }
+            Ok((id, RecordClass::Metric)) => {
+                by_id.insert(id.as_str().to_owned(), sources.clone());
+            }
+            Ok((id, _)) => {
+                let message = format!("{id} is not a metric; only metrics have an order of sources");
+                faults.push(wrong(loc, message));
+            }
+            Err(fault) => faults.push(fault),
+        }
+    }
+    Ok(by_id)
 }
