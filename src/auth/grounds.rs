@@ -23,9 +23,9 @@ pub struct Grounds {
     person: PersonId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     session: Option<Uuid>,
-    /// When the token was made, in microseconds since 1970.
+    /// When the token was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    issued: Option<i64>,
+    issued: Option<Instant>,
     /// The types that the token was for, if it was not for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     types: Option<Vec<String>>,
@@ -43,15 +43,15 @@ pub(super) struct KnownAs {
     pub person: PersonId,
 }
 
-/// What was given of another person. Ranges are microseconds since 1970.
+/// What was given of another person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct GivenOnce {
     owner: PersonId,
     /// `None`: a listing of what there is, without its contents, as earlier versions kept. It holds no
     /// longer, because nobody knows what it showed.
     data_type: Option<String>,
-    requested: (i64, i64),
-    windows: Vec<(i64, i64)>,
+    requested: (Instant, Instant),
+    windows: Vec<(Instant, Instant)>,
     /// The group as whose owner the reader asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     group: Option<Uuid>,
@@ -67,7 +67,7 @@ impl Grounds {
         Some(Self {
             person: reader.person(),
             session: reader.session(),
-            issued: reader.issued().map(Instant::micros),
+            issued: reader.issued(),
             types: reader
                 .reach()
                 .types
@@ -113,9 +113,8 @@ impl Grounds {
 
     /// Whether the token would now be refused because its person was erased since.
     pub async fn were_erased(&self, catalog: &Catalog) -> Result<bool, CatalogError> {
-        let issued = self.issued.map(Instant::from_micros);
         let erasure = catalog.erasure_of(self.person).await?;
-        Ok(erasure.is_some_and(|erasure| !erasure.admits(issued)))
+        Ok(erasure.is_some_and(|erasure| !erasure.admits(self.issued)))
     }
 }
 
@@ -157,10 +156,31 @@ impl GivenOnce {
     }
 }
 
-const fn bounds(range: TimeRange) -> (i64, i64) {
-    (range.start().micros(), range.end().micros())
+const fn bounds(range: TimeRange) -> (Instant, Instant) {
+    (range.start(), range.end())
 }
 
-fn range((start, end): (i64, i64)) -> TimeRange {
-    TimeRange::between(Instant::from_micros(start), Instant::from_micros(end))
+fn range((start, end): (Instant, Instant)) -> TimeRange {
+    TimeRange::between(start, end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_of_grounds_are_stored_as_microseconds() {
+        let stored = concat!(
+            r#"{"person":"00000000-0000-0000-0000-000000000001","issued":1700000000000000,"#,
+            r#""given":[{"owner":"00000000-0000-0000-0000-000000000002","data_type":"HeartRate","#,
+            r#""requested":[0,10],"windows":[[2,5],[7,10]]}]}"#,
+        );
+        let grounds: Grounds = serde_json::from_str(stored).unwrap();
+        assert_eq!(grounds.issued, Some(Instant::from_micros(1_700_000_000_000_000)));
+        let range = |start, end| TimeRange::between(Instant::from_micros(start), Instant::from_micros(end));
+        let given: Vec<Disclosure> = grounds.given().collect();
+        assert_eq!(given[0].requested, range(0, 10));
+        assert_eq!(given[0].windows.as_slice(), [range(2, 5), range(7, 10)]);
+        assert_eq!(serde_json::to_string(&grounds).unwrap(), stored);
+    }
 }

@@ -150,13 +150,13 @@ fn covers(opening: &Opening, data_type: &TypeId, windows: &Windows) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::TimeRange;
+    use crate::model::time::{Instant, TimeRange};
     use crate::people::sharing::terms::Terms;
 
     fn terms(data_types: &[&str], time_end: Option<i64>) -> Terms {
         Terms {
             data_types: data_types.iter().map(|&named| named.to_owned()).collect(),
-            time_end,
+            time_end: time_end.map(Instant::from_micros),
             ..Terms::default()
         }
     }

@@ -10,6 +10,8 @@ mod tests;
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub use parse::{TimeError, parse_instant, parse_instant_in_query};
 
 pub const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -19,8 +21,10 @@ pub const MICROS_PER_HOUR: i64 = 60 * MICROS_PER_MINUTE;
 pub const MICROS_PER_DAY: i64 = 24 * MICROS_PER_HOUR;
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// A moment in UTC, in microseconds since 1970. Covers years 1 to 9999 and more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// A moment in UTC, in microseconds since 1970. Covers years 1 to 9999 and more. Serialised as that number,
+/// which is how documents store moments; answers have [`to_rfc3339`](Self::to_rfc3339).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Instant(i64);
 
 impl Instant {
@@ -193,12 +197,11 @@ impl TimeRange {
         }
     }
 
-    /// All time from `start` to `end`, each in microseconds; one that is missing is open. Empty if they are
-    /// inverted.
+    /// All time from `start` to `end`; one that is missing is open. Empty if they are inverted.
     #[must_use]
-    pub fn with_open_ends(start: Option<i64>, end: Option<i64>) -> Self {
-        let start = start.map_or(Self::ALWAYS.start, Instant);
-        let end = end.map_or(Self::ALWAYS.end, Instant);
+    pub fn with_open_ends(start: Option<Instant>, end: Option<Instant>) -> Self {
+        let start = start.unwrap_or(Self::ALWAYS.start);
+        let end = end.unwrap_or(Self::ALWAYS.end);
         Self {
             start,
             end: end.max(start),

@@ -70,8 +70,7 @@ pub struct Session {
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredSession {
     name: Name,
-    /// Microseconds since 1970.
-    expires_at: i64,
+    expires_at: Instant,
 }
 
 impl Session {
@@ -92,7 +91,7 @@ impl Session {
             person: document.person,
             name: stored.name,
             created_at: document.created_at,
-            expires_at: Instant::from_micros(stored.expires_at),
+            expires_at: stored.expires_at,
             revoked_at: document.deleted_at,
             version: document.version,
         })
@@ -101,7 +100,7 @@ impl Session {
     fn written(&self, updated_at: Instant) -> Result<Document, SessionError> {
         let stored = StoredSession {
             name: self.name.clone(),
-            expires_at: self.expires_at.micros(),
+            expires_at: self.expires_at,
         };
         let body = serde_json::to_string(&stored).map_err(|error| SessionError::Damaged {
             id: self.id,

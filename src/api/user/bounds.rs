@@ -1,6 +1,6 @@
 //! The ends of a time that is shared: members that may be absent, null or a moment.
 //!
-//! Knows how they are sent and shown; knows nothing of what is shared.
+//! Knows how they are sent; knows nothing of what is shared.
 
 use serde::{Deserialize, Deserializer};
 
@@ -46,9 +46,4 @@ pub(super) fn bound(
 fn has_offset(text: &str) -> bool {
     let time = text.get(10..).unwrap_or_default();
     time.ends_with(['Z', 'z']) || time.contains(['+', '-'])
-}
-
-/// A stored bound as text.
-pub(super) fn written(micros: i64) -> String {
-    Instant::from_micros(micros).to_rfc3339()
 }

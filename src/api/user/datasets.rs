@@ -15,12 +15,10 @@ use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
-use crate::model::time::TimeRange;
+use crate::model::time::{Instant, TimeRange};
 use crate::output::{ColumnKind, ListedColumn};
 use crate::people::sharing::SharingError;
 use crate::people::sharing::received::Received;
-
-use super::bounds::written;
 
 /// Data that the caller can read.
 #[derive(Debug, Serialize, ToSchema)]
@@ -83,8 +81,8 @@ impl Dataset {
             sharing_svc_user_name: terms.user_name,
             svc_data_types: terms.data_types,
             share_all_data: terms.share_all_data,
-            time_start: terms.time_start.map(written),
-            time_end: terms.time_end.map(written),
+            time_start: terms.time_start.map(Instant::to_rfc3339),
+            time_end: terms.time_end.map(Instant::to_rfc3339),
         }
     }
 }

@@ -88,9 +88,9 @@ struct Body {
     size: u64,
     state: FileState,
     scan_state: ScanState,
-    uploaded_at: Option<i64>,
-    archived_at: Option<i64>,
-    last_scanned: Option<i64>,
+    uploaded_at: Option<Instant>,
+    archived_at: Option<Instant>,
+    last_scanned: Option<Instant>,
     restored_from: Option<Uuid>,
     source_id: Option<String>,
     source_name: Option<String>,
@@ -329,7 +329,6 @@ impl File {
 
     /// The document for this file, with the next version number.
     pub(super) fn document(&self) -> Result<Document, FilesError> {
-        let micros = |moment: Option<Instant>| moment.map(Instant::micros);
         let body = Body {
             path: self.path.clone(),
             name: self.name.clone(),
@@ -337,9 +336,9 @@ impl File {
             size: self.size,
             state: self.state,
             scan_state: self.scan_state,
-            uploaded_at: micros(self.uploaded_at),
-            archived_at: micros(self.archived_at),
-            last_scanned: micros(self.last_scanned),
+            uploaded_at: self.uploaded_at,
+            archived_at: self.archived_at,
+            last_scanned: self.last_scanned,
             restored_from: self.restored_from,
             source_id: self.source_id.clone(),
             source_name: self.source_name.clone(),
@@ -366,7 +365,6 @@ impl File {
             id: document.id,
             reason: error.to_string(),
         })?;
-        let moment = |micros: Option<i64>| micros.map(Instant::from_micros);
         Ok(Self {
             id: document.id,
             person: document.person,
@@ -377,10 +375,10 @@ impl File {
             state: body.state,
             scan_state: body.scan_state,
             created_at: document.created_at,
-            uploaded_at: moment(body.uploaded_at),
-            archived_at: moment(body.archived_at),
+            uploaded_at: body.uploaded_at,
+            archived_at: body.archived_at,
             deleted_at: document.deleted_at,
-            last_scanned: moment(body.last_scanned),
+            last_scanned: body.last_scanned,
             restored_from: body.restored_from,
             source_id: body.source_id,
             source_name: body.source_name,
@@ -410,5 +408,37 @@ mod tests {
         let refused = "z".repeat(900).parse::<FileState>().unwrap_err();
         assert_eq!(refused.matches('z').count(), 200, "{refused}");
         assert_eq!("deleted".parse(), Ok(FileState::Deleted));
+    }
+
+    #[test]
+    fn moments_of_a_file_are_stored_as_microseconds() {
+        let [created, archived] = [0, 1].map(|later| Instant::from_micros(1_700_000_000_000_000 + later));
+        let document = Document {
+            kind: DocumentKind::File,
+            id: Uuid::from_u128(1),
+            person: PersonId(Uuid::from_u128(2)),
+            name: None,
+            body: concat!(
+                r#"{"path":"/trip","name":"notes.md","content_type":"text/markdown","size":9,"#,
+                r#""state":"archived","scan_state":"clean","uploaded_at":1700000000000000,"#,
+                r#""archived_at":1700000000000001,"last_scanned":null,"restored_from":null,"#,
+                r#""source_id":null,"source_name":null,"#,
+                r#""content":"00000000-0000-0000-0000-000000000003","sha256":null,"#,
+                r#""must_be_first":false}"#,
+            )
+            .to_owned(),
+            version: 1,
+            created_at: created,
+            updated_at: archived,
+            deleted_at: None,
+        };
+        let file = File::of(&document).unwrap();
+        let moments = [file.uploaded_at, file.archived_at, file.last_scanned];
+        assert_eq!(moments, [Some(created), Some(archived), None]);
+        let again = Document {
+            version: 2,
+            ..document
+        };
+        assert_eq!(file.document().unwrap(), again);
     }
 }

@@ -83,8 +83,7 @@ struct Body {
     grounds: String,
     parts: Vec<Part>,
     sha256: String,
-    /// Microseconds since 1970.
-    expires_at: i64,
+    expires_at: Instant,
 }
 
 impl Frame {
@@ -136,7 +135,7 @@ impl Frame {
             grounds: self.grounds.clone(),
             parts: self.parts.clone(),
             sha256: self.sha256.clone(),
-            expires_at: self.expires_at.micros(),
+            expires_at: self.expires_at,
         };
         let document = Document {
             kind: DocumentKind::Frame,
@@ -180,7 +179,7 @@ impl Frame {
             grounds: body.grounds,
             sha256: body.sha256,
             created_at: document.created_at,
-            expires_at: Instant::from_micros(body.expires_at),
+            expires_at: body.expires_at,
             parts: body.parts,
             version: document.version,
         })
@@ -191,5 +190,36 @@ fn damaged(id: Uuid, reason: &dyn std::fmt::Display) -> FrameError {
     FrameError::Damaged {
         id,
         reason: reason.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_frame_is_stored_as_microseconds() {
+        let now = Instant::from_micros(1_700_000_000_000_000);
+        let document = Document {
+            kind: DocumentKind::Frame,
+            id: Uuid::from_u128(1),
+            person: PersonId(Uuid::from_u128(2)),
+            name: None,
+            body: concat!(
+                r#"{"question":"/data/v0/metrics_catalog","format":"csv","grounds":"{}","parts":[],"#,
+                r#""sha256":"00","expires_at":1700003600000000}"#,
+            )
+            .to_owned(),
+            version: 1,
+            created_at: now,
+            updated_at: now,
+            deleted_at: None,
+        };
+        let frame = Frame::of(&document).unwrap();
+        assert_eq!(frame.expires_at, Instant::from_micros(1_700_003_600_000_000));
+        let Change::Insert { document: again, .. } = frame.insertion(1).unwrap() else {
+            panic!("a new frame is inserted");
+        };
+        assert_eq!(again, document);
     }
 }

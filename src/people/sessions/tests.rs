@@ -294,3 +294,21 @@ async fn follow(bench: &Bench, steps: &[(Step, usize)]) {
         }
     }
 }
+
+#[test]
+fn the_end_of_a_session_is_stored_as_microseconds() {
+    let document = Document {
+        kind: DocumentKind::Session,
+        id: Uuid::from_u128(1),
+        person: PersonId(Uuid::from_u128(2)),
+        name: None,
+        body: r#"{"name":"laptop","expires_at":1700003600000000}"#.to_owned(),
+        version: 3,
+        created_at: NOW,
+        updated_at: NOW,
+        deleted_at: None,
+    };
+    let session = Session::read(&document).unwrap();
+    assert_eq!(session.expires_at, NOW.after(HOUR));
+    assert_eq!(session.written(NOW).unwrap(), document);
+}

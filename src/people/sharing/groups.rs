@@ -24,7 +24,7 @@ use crate::people::limits::LimitReached;
 
 use super::errors::SharingError;
 use super::handle::{Sharing, body_of};
-use super::text::{LONGEST_LINE, check_name, check_prose, fault_of};
+use super::text::{LONGEST_LINE, check_name, check_prose, check_window, fault_of};
 
 /// The most types that one group may name.
 const MOST_TYPES: usize = 1_000;
@@ -39,9 +39,9 @@ pub struct Group {
     pub description: Option<String>,
     /// The types that the owner may read of each member; none if empty.
     pub data_types: Vec<String>,
-    /// Microseconds; `None` means unbounded.
-    pub time_start: Option<i64>,
-    pub time_end: Option<i64>,
+    /// `None` means unbounded.
+    pub time_start: Option<Instant>,
+    pub time_end: Option<Instant>,
     pub is_public: bool,
     pub group_url: Option<String>,
     pub detail_markdown: Option<String>,
@@ -172,12 +172,7 @@ impl Sharing {
         ] {
             check_prose(&mut faults, member, text.as_deref());
         }
-        if let (Some(start), Some(end)) = (group.time_start, group.time_end)
-            && start >= end
-        {
-            let message = "the window is empty or inverted: time_start must be before time_end";
-            faults.push(Fault::new(["body", "time_end"], "value_error", message));
-        }
+        check_window(&mut faults, group.time_start, group.time_end);
         group.data_types = built_in(registry, &group.data_types, &mut faults);
         invited(&mut group.invited, &mut faults);
         if !faults.is_empty() {

@@ -26,7 +26,7 @@ use super::errors::SharingError;
 use super::grantee::{Grantee, grant_id};
 use super::handle::{Sharing, body_of};
 use super::terms::{EVERY_VERSION, LIVE_FILES, Terms};
-use super::text::{LONGEST_LINE, check_name, fault_of};
+use super::text::{LONGEST_LINE, check_name, check_window, fault_of};
 
 /// The most types and files that one share may name.
 const MOST_NAMED: usize = 1_000;
@@ -333,15 +333,9 @@ impl Sharing {
             terms.data_types = spelt(self, types, before.owner, &listed, &mut faults).await?;
         }
         terms.share_all_data = change.share_all_data.unwrap_or(terms.share_all_data);
-        let micros = |moment: Option<Instant>| moment.map(Instant::micros);
-        terms.time_start = change.time_start.map_or(terms.time_start, micros);
-        terms.time_end = change.time_end.map_or(terms.time_end, micros);
-        if let (Some(start), Some(end)) = (terms.time_start, terms.time_end)
-            && start >= end
-        {
-            let message = "the window is empty or inverted: time_start must be before time_end";
-            faults.push(Fault::new(["body", "time_end"], "value_error", message));
-        }
+        terms.time_start = change.time_start.unwrap_or(terms.time_start);
+        terms.time_end = change.time_end.unwrap_or(terms.time_end);
+        check_window(&mut faults, terms.time_start, terms.time_end);
         if let Some(people) = change.people {
             share.people = each_once(people);
         }

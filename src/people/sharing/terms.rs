@@ -7,7 +7,7 @@ use crate::catalog::documents::Document;
 use crate::model::permit::{Opening, Windows};
 use crate::model::registry::TypeId;
 use crate::model::stored_json;
-use crate::model::time::TimeRange;
+use crate::model::time::{Instant, TimeRange};
 
 /// The prefix for the path of files whose live version is shared.
 pub const LIVE_FILES: &str = "file:";
@@ -24,9 +24,9 @@ pub struct Terms {
     pub data_types: Vec<String>,
     /// Every data type, but no files.
     pub share_all_data: bool,
-    /// Microseconds; `None` means unbounded.
-    pub time_start: Option<i64>,
-    pub time_end: Option<i64>,
+    /// `None` means unbounded.
+    pub time_start: Option<Instant>,
+    pub time_end: Option<Instant>,
 }
 
 /// Which version of a file is meant.

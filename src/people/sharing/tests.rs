@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::groups::{Group, GroupChange};
 use super::shares::ShareChange;
+use super::terms::Terms;
 use super::{Sharing, SharingError};
 use crate::catalog::access_log::LogEntry;
 use crate::catalog::documents::DocumentKind;
@@ -18,6 +19,8 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{IdSource, PersonId, SystemIds};
 use crate::model::registry::Registry;
+use crate::model::stored_json;
+use crate::model::time::{Instant, TimeRange};
 use crate::people::condition::{Condition, Look, Outdated};
 use crate::people::limits::{LimitReached, PersonLimits};
 use crate::people::sharing::access_log::AccessLog;
@@ -326,4 +329,30 @@ async fn each_share_of_a_list_has_its_own_receivers() {
         made.push(share.unwrap());
     }
     assert_eq!(bench.sharing.shares_of(owner).await.unwrap(), made);
+}
+
+#[test]
+fn windows_of_shares_and_groups_are_stored_as_microseconds() {
+    let share = concat!(
+        r#"{"name":"a share","user_name":null,"data_types":["HeartRate"],"share_all_data":false,"#,
+        r#""time_start":-62135596800000000,"time_end":1700000000000001}"#,
+    );
+    let terms: Terms = stored_json::read(share).unwrap();
+    let end = Instant::from_micros(1_700_000_000_000_001);
+    assert_eq!(Some(terms.window()), TimeRange::new(Instant::MIN, end));
+    assert_eq!(serde_json::to_string(&terms).unwrap(), share);
+
+    let group = concat!(
+        r#"{"title":"a group","responsible_entity":null,"description":null,"data_types":[],"#,
+        r#""time_start":7,"time_end":null,"is_public":true,"group_url":null,"detail_markdown":null,"#,
+        r#""agreement_markdown":null,"withdraw_markdown":null,"header_image_url":null,"#,
+        r#""preview_image_url":null,"friendly_id":null,"view_description":null,"invited":[]}"#,
+    );
+    let read: Group = stored_json::read(group).unwrap();
+    let start = Instant::from_micros(7);
+    assert_eq!(
+        Some(read.window()),
+        TimeRange::new(start, TimeRange::ALWAYS.end())
+    );
+    assert_eq!(serde_json::to_string(&read).unwrap(), group);
 }

@@ -1,7 +1,8 @@
-//! Checks whether the texts of shares and groups can be stored.
+//! Checks whether the texts and windows of shares and groups can be stored.
 
 use crate::model::faults::{Fault, LocPart};
 use crate::model::nul::has_nul;
+use crate::model::time::Instant;
 
 /// The most characters of a name or an address.
 pub(super) const LONGEST_LINE: usize = 2_048;
@@ -38,4 +39,14 @@ pub(super) fn check_name(faults: &mut Vec<Fault>, member: &str, text: &str) {
 pub(super) fn check_prose(faults: &mut Vec<Fault>, member: &str, text: Option<&str>) {
     let loc = ["body".into(), member.into()];
     faults.extend(text.and_then(|text| fault_of(&loc, text, LONGEST_PROSE)));
+}
+
+/// Adds a fault if no time lies in the window of the body.
+pub(super) fn check_window(faults: &mut Vec<Fault>, start: Option<Instant>, end: Option<Instant>) {
+    if let (Some(start), Some(end)) = (start, end)
+        && start >= end
+    {
+        let message = "the window is empty or inverted: time_start must be before time_end";
+        faults.push(Fault::new(["body", "time_end"], "value_error", message));
+    }
 }

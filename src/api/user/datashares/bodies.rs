@@ -8,8 +8,9 @@ use utoipa::openapi::{RefOr, Schema};
 use uuid::Uuid;
 
 use crate::api::problem::ApiError;
-use crate::api::user::bounds::{bound, sent, written};
+use crate::api::user::bounds::{bound, sent};
 use crate::model::ids::PersonId;
+use crate::model::time::Instant;
 use crate::output::{ColumnKind, ListedColumn};
 use crate::people::sharing::Grantee;
 use crate::people::sharing::shares::{Share, ShareChange};
@@ -181,8 +182,8 @@ impl Datashare {
             svc_user_name: terms.user_name.clone(),
             svc_data_types: terms.data_types.clone(),
             share_all_data: terms.share_all_data,
-            time_start: terms.time_start.map(written),
-            time_end: terms.time_end.map(written),
+            time_start: terms.time_start.map(Instant::to_rfc3339),
+            time_end: terms.time_end.map(Instant::to_rfc3339),
             permissions: share.people.iter().map(permission).collect(),
             group_permissions: share.groups.iter().map(group_permission).collect(),
             created_at: share.created_at.to_rfc3339(),

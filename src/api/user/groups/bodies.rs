@@ -7,9 +7,10 @@ use uuid::Uuid;
 
 use super::terms::changed_terms;
 use crate::api::problem::ApiError;
-use crate::api::user::bounds::{bound, sent, written};
+use crate::api::user::bounds::{bound, sent};
 use crate::auth::tokens::Reader;
 use crate::model::registry::Registry;
+use crate::model::time::Instant;
 use crate::output::{ColumnKind, ListedColumn};
 use crate::people::sharing::groups::{Group, GroupChange, StoredGroup};
 use crate::people::sharing::members::Participant;
@@ -164,8 +165,8 @@ impl GroupEntry {
             responsible_entity: group.responsible_entity,
             description: group.description,
             svc_data_types: group.data_types,
-            time_start: group.time_start.map(written),
-            time_end: group.time_end.map(written),
+            time_start: group.time_start.map(Instant::to_rfc3339),
+            time_end: group.time_end.map(Instant::to_rfc3339),
             is_public: group.is_public,
             group_url: group.group_url,
             detail_markdown: group.detail_markdown,
@@ -194,10 +195,8 @@ impl MembershipEntry {
 impl SentGroup {
     pub(super) fn group(self) -> Result<Group, ApiError> {
         let mut faults = Vec::new();
-        let mut moment = |member: &str, sent: Option<String>| {
-            let bound = bound(&mut faults, member, Some(sent)).flatten();
-            bound.map(crate::model::time::Instant::micros)
-        };
+        let mut moment =
+            |member: &str, sent: Option<String>| bound(&mut faults, member, Some(sent)).flatten();
         let (time_start, time_end) = (
             moment("time_start", self.time_start),
             moment("time_end", self.time_end),

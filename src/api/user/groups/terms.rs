@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::api::user::bounds::{bound, written};
+use crate::api::user::bounds::bound;
 use crate::model::faults::Fault;
 use crate::model::registry::Registry;
 use crate::model::text::composed;
-use crate::model::time::parse_instant;
+use crate::model::time::{Instant, parse_instant};
 
 /// What is wrong with the terms in `sent`, which must be those of `group`. Other members say nothing.
 pub(super) fn changed_terms(registry: &Registry, group: &Value, sent: &Map<String, Value>) -> Vec<Fault> {
@@ -25,7 +25,7 @@ pub(super) fn changed_terms(registry: &Registry, group: &Value, sent: &Map<Strin
                     // The fault says why it is no bound.
                     continue;
                 };
-                moment.map(|moment| written(moment.micros())).as_deref() == known.as_str()
+                moment.map(Instant::to_rfc3339).as_deref() == known.as_str()
             }
             _ => is_same(registry, name, known, sent),
         };
