@@ -29,6 +29,18 @@ fn percent_and_plus_are_decoded() {
     assert_eq!(params.text("bare").as_deref(), Some(""));
     assert_eq!(params.text("absent"), None);
     assert_eq!(names(params), []);
+    let mut params = Params::parse("plus=%2B%2b&sign=%+f&half=%4&none=%zz&twice=%2541&pair=%%41&blank=%4+");
+    for (name, decoded) in [
+        ("plus", "++"),
+        ("sign", "% f"),
+        ("half", "%4"),
+        ("none", "%zz"),
+        ("twice", "%41"),
+        ("pair", "%A"),
+        ("blank", "%4 "),
+    ] {
+        assert_eq!(params.text(name).as_deref(), Some(decoded), "{name}");
+    }
 }
 
 #[test]

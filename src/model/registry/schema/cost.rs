@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use crate::model::excerpt::beginning;
@@ -270,7 +271,10 @@ impl<'s> Reading<'s> {
         }
         let target = reference
             .strip_prefix('#')
-            .and_then(|pointer| self.root.pointer(&decoded(pointer)))
+            .and_then(|pointer| {
+                self.root
+                    .pointer(&percent_decode_str(pointer).decode_utf8_lossy())
+            })
             .ok_or_else(|| TooCostly::Nowhere(reference.to_owned()))?;
         self.open.push(reference);
         let checks = self.checks(target)?;
@@ -286,23 +290,6 @@ impl<'s> Reading<'s> {
             Ok(checks)
         }
     }
-}
-
-/// A pointer in a fragment, with its `%` escapes decoded.
-fn decoded(pointer: &str) -> String {
-    let mut bytes = Vec::with_capacity(pointer.len());
-    let mut rest = pointer.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let spelt = behind
-            .get(..2)
-            .filter(|_| *first == b'%')
-            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        bytes.push(spelt.unwrap_or(*first));
-        rest = behind
-            .get(if spelt.is_some() { 2 } else { 0 }..)
-            .unwrap_or_default();
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -357,6 +344,9 @@ mod tests {
             &json!({"$defs": {"a b": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/a%20b"}}}),
         );
         assert_eq!(found, Ok(3));
+        let signed =
+            json!({"$defs": {"%+f": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/%+f"}}});
+        assert_eq!(checks(&signed), Ok(3), "a sign is no digit");
         let beside = json!({"properties": {"a": {"type": "integer"}, "b": {"$ref": "#/properties/a"}}});
         assert!(checks(&beside).is_ok());
     }
