@@ -14,6 +14,7 @@ pub mod geo;
 pub mod grid;
 pub mod hexadecimal;
 pub mod ids;
+pub mod json_object;
 pub mod meters;
 pub mod metric;
 pub mod nearest;

@@ -12,6 +12,7 @@ use super::declared::DeclaredMembers;
 use super::field_plan::western;
 use super::json;
 use crate::model::faults::LocPart;
+use crate::model::json_object::ObjectText;
 use crate::model::registry::{Canonical, is_json_text, respelt};
 use crate::model::time::parse_instant;
 use crate::model::version::text_of;
@@ -157,13 +158,8 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
     let mut cells = vec![Cell::Null; members.len()];
     let mut seen = vec![false; members.len()];
     let mut rests: Vec<Option<String>> = vec![None; members.len()];
-    let mut rest = String::new();
-    let mut keep = |name: &str, raw: &str| {
-        rest.push(if rest.is_empty() { '{' } else { ',' });
-        json::append_string(name, &mut rest);
-        rest.push(':');
-        json::append_compact(raw, &mut rest);
-    };
+    let mut rest = ObjectText::default();
+    let mut keep = |name: &str, raw: &str| json::append_compact(raw, rest.field(name));
     for field in given {
         let name = field.name.as_ref();
         let Some((position, member)) = declared.find(name) else {
@@ -190,10 +186,9 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
             keep(member.name(), &rest);
         }
     }
-    let rest = (!rest.is_empty()).then(|| rest + "}");
     Ok(Filled {
         cell: Cell::Struct(cells),
-        rest,
+        rest: rest.unless_empty(),
     })
 }
 

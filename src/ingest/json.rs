@@ -5,21 +5,17 @@
 //! declared. Knows JSON; knows nothing of records.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::ops::ControlFlow;
 
 use serde::Deserializer as _;
-use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::model::json_object::{ObjectFields, ObjectText};
 use crate::model::strict_json::{BEYOND_NUMBERS, OUT_OF_RANGE};
 
-/// One field of an object: its name, and its value as it was written.
-#[derive(Clone, Debug)]
-pub(super) struct Field<'a> {
-    pub name: Cow<'a, str>,
-    pub raw: &'a str,
-}
+pub(super) use crate::model::json_object::{Field, NameSeed, append_string};
 
 /// Why a text is not an object with readable fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,57 +43,9 @@ pub(super) enum MistakeKind {
 
 /// The fields of the object in `json`, in order, duplicates included.
 pub(super) fn fields(json: &[u8]) -> Result<Vec<Field<'_>>, Mistake> {
-    let mut deserializer = serde_json::Deserializer::from_slice(json);
-    (&mut deserializer)
-        .deserialize_map(FieldsVisitor)
-        .and_then(|fields| deserializer.end().map(|()| fields))
+    serde_json::from_slice(json)
+        .map(|ObjectFields(fields)| fields)
         .map_err(|error| explain(json, &error))
-}
-
-struct FieldsVisitor;
-
-impl<'de> Visitor<'de> for FieldsVisitor {
-    type Value = Vec<Field<'de>>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(name) = map.next_key_seed(NameSeed)? {
-            let raw: &'de RawValue = map.next_value()?;
-            fields.push(Field { name, raw: raw.get() });
-        }
-        Ok(fields)
-    }
-}
-
-/// Text that borrows where it can: `Cow`'s own implementation always copies.
-pub(super) struct NameSeed;
-
-impl<'de> DeserializeSeed<'de> for NameSeed {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for NameSeed {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
-    }
 }
 
 /// The elements of the array in `raw`, as they were written, or `None` if it is not an array.
@@ -181,37 +129,11 @@ pub(super) fn append_compact(raw: &str, output: &mut String) {
 
 /// The object with these members, whose values are JSON.
 pub(super) fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
-    let mut text = String::from("{");
+    let mut text = ObjectText::default();
     for (name, raw) in members {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        append_string(name, &mut text);
-        text.push(':');
-        text.push_str(raw);
+        text.field(name).push_str(raw);
     }
-    text.push('}');
-    text.into_bytes()
-}
-
-/// Appends `text` to `output` as a JSON string.
-pub(super) fn append_string(text: &str, output: &mut String) {
-    output.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => output.push_str("\\\""),
-            '\\' => output.push_str("\\\\"),
-            '\n' => output.push_str("\\n"),
-            '\r' => output.push_str("\\r"),
-            '\t' => output.push_str("\\t"),
-            control if control < ' ' => {
-                // Writing into a string cannot fail.
-                let _ = write!(output, "\\u{:04x}", u32::from(control));
-            }
-            other => output.push(other),
-        }
-    }
-    output.push('"');
+    text.whole().into_bytes()
 }
 
 /// Explains why a text cannot be read as JSON, in terms of what a program may have meant.

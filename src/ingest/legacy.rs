@@ -23,6 +23,7 @@ use super::member_order::say_the_same;
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart, MOST_FAULTS};
 use crate::model::ids::RecordId;
+use crate::model::json_object::ObjectText;
 use crate::model::registry::{DataType, Layout, TimeFields};
 use crate::model::time::parse_instant;
 
@@ -431,15 +432,9 @@ fn put(members: &mut Vec<(String, String)>, name: &str, raw: &str) {
 }
 
 fn to_json<'a>(members: impl IntoIterator<Item = &'a (String, String)>) -> String {
-    let mut text = String::from("{");
+    let mut text = ObjectText::default();
     for (name, raw) in members {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        json::append_string(name, &mut text);
-        text.push(':');
-        json::append_compact(raw, &mut text);
+        json::append_compact(raw, text.field(name));
     }
-    text.push('}');
-    text
+    text.whole()
 }

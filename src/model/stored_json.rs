@@ -3,7 +3,7 @@
 //! Errors go to the log, and others than the person whom the text is about read the log. So an error says
 //! where reading ended, and never what stands there.
 
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use serde_json::error::Category;
 
 /// Stored JSON is damaged.
@@ -16,7 +16,7 @@ pub struct Unreadable {
 }
 
 /// The value stored in `text`.
-pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
+pub fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Unreadable> {
     serde_json::from_str(text).map_err(|error| Unreadable {
         wrong: match error.classify() {
             Category::Syntax => "it is not JSON",

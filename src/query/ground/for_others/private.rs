@@ -1,6 +1,5 @@
 //! Hides the columns that only the owner may see, rule 9.2d, and the names that tell who the owner is.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
@@ -12,11 +11,9 @@ use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::ident;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::model::columns::EXTRAS;
+use crate::model::json_object::{ObjectFields, ObjectText};
 use crate::model::registry::{Layout, OwnersName, Undeclared};
 use crate::model::stored_json::{self, Unreadable};
 use crate::query::ground::computed::{Computed, computed};
@@ -155,46 +152,12 @@ impl WithoutMembers {
     /// The object without the hidden members; the others keep every character.
     fn of_text(&self, text: &str) -> Result<Option<String>> {
         let damaged = |error: Unreadable| internal_datafusion_err!("extras are no JSON: {error}");
-        let Members(members) = stored_json::read(text).map_err(damaged)?;
-        let mut seen = String::with_capacity(text.len());
-        for (name, value) in members.iter().filter(|(name, _)| !self.hides(name)) {
-            seen.push(if seen.is_empty() { '{' } else { ',' });
-            seen.push_str(&Value::from(name.as_str()).to_string());
-            seen.push(':');
-            seen.push_str(value.get());
+        let ObjectFields(members) = stored_json::read(text).map_err(damaged)?;
+        let mut seen = ObjectText::with_capacity(text.len());
+        for member in members.iter().filter(|member| !self.hides(&member.name)) {
+            seen.field(&member.name).push_str(member.raw);
         }
-        if seen.is_empty() {
-            return Ok(None);
-        }
-        seen.push('}');
-        Ok(Some(seen))
-    }
-}
-
-/// The members of a JSON object in their order, each value as it was written.
-struct Members(Vec<(String, Box<RawValue>)>);
-
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor).map(Self)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Vec<(String, Box<RawValue>)>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while let Some(member) = map.next_entry()? {
-            members.push(member);
-        }
-        Ok(members)
+        Ok(seen.unless_empty())
     }
 }
 
@@ -307,7 +270,7 @@ mod tests {
         let kept = [
             r#"{"m":12345678901234567890123,"n":1.10,"o":1E5}"#,
             r#"{"b":-0,"a":0.1000000000000000055511151231257827}"#,
-            r#"{"m":{"tags":[1.50,"\u00e9"]},"n\"":null}"#,
+            r#"{"m":{"tags":[1.50,"\u00e9"]},"n\"":null,"\u0008\u000c":1}"#,
         ];
         for text in kept {
             assert_eq!(seen(&[Some(text), None]).unwrap(), [Some(text.to_owned()), None]);
