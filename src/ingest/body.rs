@@ -123,8 +123,6 @@ enum BodyBuffer {
 }
 
 impl BodyReader {
-    /// # Errors
-    /// If the decompression library cannot start.
     pub fn new(form: BodyForm, encoding: ContentEncoding, limits: BodyLimits) -> io::Result<Self> {
         let buffer = match form {
             BodyForm::Object => BodyBuffer::Object(Vec::new()),
@@ -169,17 +167,11 @@ impl BodyReader {
     }
 
     /// Decompresses the next bytes of the body, which are to be taken next.
-    ///
-    /// # Errors
-    /// If the body is too large or damaged.
     pub fn unpack<'c, E>(&mut self, step: &'c [u8]) -> Result<Cow<'c, [u8]>, BodyError<E>> {
         self.decompressor.unpack(step).map_err(flatten)
     }
 
     /// Takes the next bytes of what was unpacked, and hands the records they complete to `each`.
-    ///
-    /// # Errors
-    /// If a line is too long, or `each` refuses a record.
     pub fn take<E>(
         &mut self,
         unpacked: &[u8],
@@ -189,9 +181,6 @@ impl BodyReader {
     }
 
     /// Takes all that the next chunk decompresses to.
-    ///
-    /// # Errors
-    /// If the body is too large or damaged, or `each` refuses a record.
     pub fn feed<E>(
         &mut self,
         chunk: &[u8],
@@ -202,9 +191,6 @@ impl BodyReader {
     }
 
     /// Ends the body: hands out what is left, and returns the digest that was asked for.
-    ///
-    /// # Errors
-    /// If the body broke off, is too large, or `each` refuses a record.
     pub fn finish<E>(
         self,
         mut each: impl FnMut(RecordPosition, &[u8]) -> Result<(), E>,

@@ -109,10 +109,8 @@ impl Column {
 
     /// Sets the value of row number `row`; returns about how many bytes that takes beyond the fixed width of
     /// the column. Rows between the last one set and this one become null. A struct or list is taken out of
-    /// its cell; cells are not moved, because that would cost more than setting them.
-    ///
-    /// # Errors
-    /// If the cell is of another type than the column; then nothing is set.
+    /// its cell; cells are not moved, because that would cost more than setting them. A cell of another type
+    /// than the column is refused; then nothing is set.
     pub(super) fn set(&mut self, row: usize, cell: &mut Cell<'_>) -> Result<usize, ArrowError> {
         self.pad(row);
         match (self, &*cell) {

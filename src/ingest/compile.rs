@@ -75,8 +75,6 @@ pub enum CompileError {
 }
 
 impl CompiledType {
-    /// # Errors
-    /// If the type's schema or layout is not usable.
     pub fn new(data_type: Arc<DataType>, registry: Arc<Registry>) -> Result<Self, CompileError> {
         let schema = data_type.schema.value();
         let checks = checks(&data_type, &schema)?;
@@ -259,9 +257,6 @@ impl CompiledTypes {
     }
 
     /// The compiled type, from the cache if possible.
-    ///
-    /// # Errors
-    /// If the type's schema or layout is not usable.
     pub fn get(&self, data_type: &Arc<DataType>) -> Result<Arc<CompiledType>, CompileError> {
         let builtin = self.builtin.get(&data_type.id);
         if let Some(builtin) = builtin.filter(|builtin| Arc::ptr_eq(&builtin.data_type, data_type)) {

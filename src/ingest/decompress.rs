@@ -38,10 +38,7 @@ pub enum ContentEncoding {
 pub struct UnknownEncoding(pub String);
 
 impl ContentEncoding {
-    /// Reads the value of the `Content-Encoding` header.
-    ///
-    /// # Errors
-    /// If it is not one of the known encodings, or names several.
+    /// Reads the value of the `Content-Encoding` header, which may name one encoding.
     pub fn from_header(value: &str) -> Result<Self, UnknownEncoding> {
         match value.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Ok(Self::Identity),
@@ -129,9 +126,6 @@ impl Beginning {
 
 impl Decompressor {
     /// Refuses a body of more than `limit` bytes, counted after decompression.
-    ///
-    /// # Errors
-    /// If the decompression library cannot start.
     pub fn new(encoding: ContentEncoding, limit: u64) -> io::Result<Self> {
         let inner = match encoding {
             ContentEncoding::Identity => Inner::Identity,
@@ -169,9 +163,6 @@ impl Decompressor {
 
     /// Accepts the next bytes of the request and returns what they decompress to. A few megabytes at most, if
     /// they are no more than a step.
-    ///
-    /// # Errors
-    /// If the body is too large or damaged.
     pub fn unpack<'c, E>(&mut self, step: &'c [u8]) -> Result<Cow<'c, [u8]>, DecompressError<E>> {
         if matches!(self.inner, Inner::Identity) {
             self.feed(step, |_| Ok::<(), E>(()))?;
@@ -186,9 +177,6 @@ impl Decompressor {
     }
 
     /// Accepts the next bytes of the request and hands what they decompress to to `each`, in pieces.
-    ///
-    /// # Errors
-    /// If the body is too large or damaged, or `each` refuses a piece.
     pub fn feed<E>(
         &mut self,
         chunk: &[u8],
@@ -235,9 +223,6 @@ impl Decompressor {
     }
 
     /// Ends the request: hands out what is left.
-    ///
-    /// # Errors
-    /// If the body broke off, is too large, or `each` refuses the rest.
     pub fn finish<E>(
         mut self,
         mut each: impl FnMut(&[u8]) -> Result<(), E>,

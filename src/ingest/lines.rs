@@ -56,9 +56,6 @@ impl Lines {
     }
 
     /// Accepts the next bytes of the body and hands every line that they complete to `each`.
-    ///
-    /// # Errors
-    /// If a line is too long, or `each` refuses one.
     pub fn feed<E>(
         &mut self,
         chunk: &[u8],
@@ -78,9 +75,6 @@ impl Lines {
     }
 
     /// Ends the body: hands out a last line that had no line end.
-    ///
-    /// # Errors
-    /// If `each` refuses the line.
     pub fn finish<E>(
         &mut self,
         mut each: impl FnMut(usize, &[u8]) -> Result<(), E>,

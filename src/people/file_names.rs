@@ -12,18 +12,14 @@ const LONGEST_PATH: usize = 1024;
 /// The most bytes of a media type.
 const LONGEST_TYPE: usize = 255;
 
-/// The folder `text` as it is stored: `/` or `/one/two`. A trailing slash is dropped.
-///
-/// # Errors
-/// If it is not a valid path, with the reason.
+/// The folder `text` as it is stored, `/` or `/one/two`: a trailing slash is dropped. The error says why it
+/// is no path.
 pub fn folder(text: &str) -> Result<String, String> {
     path(text, LONGEST_PATH)
 }
 
-/// The folder `text` as it is stored, or a file's path and name joined, which may be longer.
-///
-/// # Errors
-/// If it is not a valid path, with the reason.
+/// The folder `text` as it is stored, or a file's path and name joined, which may be longer. The error says
+/// why it is no path.
 pub fn place(text: &str) -> Result<String, String> {
     path(text, LONGEST_PATH + 1 + LONGEST_NAME)
 }
@@ -46,10 +42,7 @@ fn path(text: &str, longest: usize) -> Result<String, String> {
     Ok(format!("/{inside}"))
 }
 
-/// The file name `text` as it is stored.
-///
-/// # Errors
-/// If it is not a valid name, with the reason.
+/// The file name `text` as it is stored. The error says why it is none.
 pub fn name(text: &str) -> Result<String, String> {
     let name: String = text.nfc().collect();
     if name.contains('/') {
@@ -59,10 +52,7 @@ pub fn name(text: &str) -> Result<String, String> {
     Ok(name)
 }
 
-/// A media type or other short text as sent, if it can be stored.
-///
-/// # Errors
-/// If it cannot be stored, with the reason.
+/// A media type or other short text as sent. The error says why it cannot be stored.
 pub fn label(text: &str) -> Result<String, String> {
     if text.len() > LONGEST_TYPE {
         return Err(format!("expected at most {LONGEST_TYPE} bytes"));
