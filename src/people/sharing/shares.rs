@@ -1,35 +1,32 @@
 //! Shares: created, read, changed and revoked by the owner of the data.
 
+mod spelling;
+
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::granting::{SHARED_WITH_GROUP, SHARED_WITH_PERSON};
-use crate::model::excerpt::beginning;
-use crate::model::faults::{Fault, LocPart, MOST_FAULTS, first_of};
+use crate::model::faults::{Fault, first_of};
 use crate::model::ids::PersonId;
-use crate::model::stored_json;
 use crate::model::text::composed;
 use crate::model::time::Instant;
-use crate::people::annotations::AnnotationRoot;
 use crate::people::attempts::repeat_while_overtaken;
 use crate::people::condition::Condition;
-use crate::people::file_names::place;
 use crate::people::limits::LimitReached;
-use crate::people::types::{ResolvedType, Types, TypesError};
+use crate::people::types::Types;
 
 use super::access_log::ShareEvent;
 use super::errors::SharingError;
 use super::grantee::{Grantee, grant_id};
 use super::handle::{Sharing, body_of};
-use super::terms::{EVERY_VERSION, LIVE_FILES, Terms};
+use super::terms::Terms;
 use super::text::{LONGEST_LINE, check_name, check_window, fault_of};
 
-/// The most types and files that one share may name.
-const MOST_NAMED: usize = 1_000;
+use spelling::spelt;
+
 /// The most people and groups that one share may be given to.
 const MOST_GRANTEES: usize = 10_000;
 
@@ -358,26 +355,6 @@ impl Sharing {
         Ok(share)
     }
 
-    /// Whether the annotation that a type names, if any, is one of the owner's whose records have that type.
-    async fn names_what_is_there(
-        &self,
-        owner: PersonId,
-        resolved: &ResolvedType,
-    ) -> Result<bool, CatalogError> {
-        let Some(id) = resolved.annotation else {
-            return Ok(true);
-        };
-        let found = self.catalog.document(DocumentKind::Annotation, id).await?;
-        let Some(annotation) = found.filter(|annotation| annotation.person == owner) else {
-            return Ok(false);
-        };
-        let root: AnnotationRoot =
-            stored_json::read(&annotation.body).map_err(|error| CatalogError::Corrupt {
-                what: format!("annotation {id} cannot be read: {error}"),
-            })?;
-        Ok(root.annotation_type().base() == resolved.data_type.id.as_str())
-    }
-
     async fn with_grantees(&self, documents: Vec<Document>) -> Result<Vec<Share>, SharingError> {
         let ids: Vec<Uuid> = documents.iter().map(|document| document.id).collect();
         let mut receivers: HashMap<Uuid, (Vec<PersonId>, Vec<Uuid>)> = HashMap::new();
@@ -405,67 +382,6 @@ impl Sharing {
         }
         Ok(shares)
     }
-}
-
-/// The types and files that a share names, in the registry's spelling.
-async fn spelt(
-    sharing: &Sharing,
-    types: &Types,
-    owner: PersonId,
-    listed: &[String],
-    faults: &mut Vec<Fault>,
-) -> Result<Vec<String>, SharingError> {
-    if listed.len() > MOST_NAMED {
-        let message = format!("a share names {MOST_NAMED} types and files at most");
-        faults.push(Fault::new(["body", "svc_data_types"], "too_long", message));
-        return Ok(Vec::new());
-    }
-    let mut spelt = Vec::with_capacity(listed.len());
-    for (index, text) in listed.iter().enumerate() {
-        if faults.len() >= MOST_FAULTS {
-            break;
-        }
-        let loc: [LocPart; 3] = ["body".into(), "svc_data_types".into(), index.into()];
-        let path = text
-            .strip_prefix(LIVE_FILES)
-            .or_else(|| text.strip_prefix(EVERY_VERSION));
-        if let Some(path) = path {
-            match place(path) {
-                Ok(_) => faults.extend(fault_of(&loc, path, LONGEST_LINE)),
-                Err(reason) => {
-                    faults.push(Fault::new(loc, "value_error", reason).with_value(text.as_str()));
-                }
-            }
-            // Names of files are stored in this form.
-            spelt.push(composed(text).into_owned());
-            continue;
-        }
-        match types.look_up(owner, text).await {
-            Ok(Some(resolved)) if sharing.names_what_is_there(owner, &resolved).await? => {
-                spelt.push(resolved.id().to_string());
-            }
-            Ok(_) => faults.push(unknown_type(loc, text)),
-            Err(TypesError::Catalog(error)) => return Err(error.into()),
-            Err(error) => {
-                return Err(CatalogError::Corrupt {
-                    what: error.to_string(),
-                }
-                .into());
-            }
-        }
-    }
-    let mut seen = BTreeSet::new();
-    spelt.retain(|text| seen.insert(text.clone()));
-    Ok(spelt)
-}
-
-fn unknown_type(loc: [LocPart; 3], text: &str) -> Fault {
-    Fault::new(
-        loc,
-        "value_error",
-        format!("{:?} is not a data type", beginning(text)),
-    )
-    .with_value(text)
 }
 
 fn each_once<T: Ord>(ids: Vec<T>) -> Vec<T> {
