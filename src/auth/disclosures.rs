@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use uuid::Uuid;
 
-use crate::model::ids::PersonId;
+use crate::model::ids::{ParticipantId, PersonId};
 use crate::model::permit::{Opening, Windows};
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
@@ -43,7 +43,7 @@ pub enum Subject {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Participation {
     pub group: Uuid,
-    pub participant: Uuid,
+    pub participant: ParticipantId,
     pub(super) person: PersonId,
     pub(super) types: Vec<TypeId>,
     pub(super) window: TimeRange,

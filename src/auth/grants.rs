@@ -11,7 +11,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::catalog::{Catalog, CatalogError};
-use crate::model::ids::PersonId;
+use crate::model::ids::{ParticipantId, PersonId};
 use crate::model::permit::{ListPermit, Opening, ReadPermit, Sharing, Visible, Windows};
 use crate::model::registry::{Registry, TypeId};
 use crate::model::time::{Instant, TimeRange};
@@ -231,7 +231,7 @@ impl Grants {
         &self,
         reader: &Reader,
         group: Uuid,
-        participant: Uuid,
+        participant: ParticipantId,
     ) -> Result<PersonId, Denied> {
         let found = self
             .ties

@@ -12,7 +12,7 @@ use super::disclosures::{Disclosure, Subject};
 use super::reach::Reach;
 use super::tokens::Reader;
 use crate::catalog::{Catalog, CatalogError};
-use crate::model::ids::PersonId;
+use crate::model::ids::{ParticipantId, PersonId};
 use crate::model::permit::Windows;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
@@ -39,7 +39,7 @@ pub struct Grounds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KnownAs {
     pub group: Uuid,
-    pub participant: Uuid,
+    pub participant: ParticipantId,
     pub person: PersonId,
 }
 

@@ -13,7 +13,7 @@ use super::disclosures::Participation;
 use crate::catalog::documents::DocumentKind;
 use crate::catalog::granting::{Grant, MEMBER_OF, PARTICIPATES_AS};
 use crate::catalog::{Catalog, CatalogError};
-use crate::model::ids::PersonId;
+use crate::model::ids::{ParticipantId, PersonId};
 use crate::model::permit::{Opening, Windows};
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
@@ -85,11 +85,11 @@ impl Ties {
         &self,
         group_owner: PersonId,
         group: Uuid,
-        participant: Uuid,
+        participant: ParticipantId,
     ) -> Result<Option<Participation>, CatalogError> {
         let members = self
             .catalog
-            .documents_linked(PARTICIPATES_AS, &[participant])
+            .documents_linked(PARTICIPATES_AS, &[participant.0])
             .await?;
         let found = self.catalog.document(DocumentKind::Group, group).await?;
         let (Some(member), Some(found)) =

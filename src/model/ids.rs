@@ -66,6 +66,10 @@ uuid_newtype!(
     /// One accepted ingest request.
     UploadId
 );
+uuid_newtype!(
+    /// A member of a group as its owner knows them. It reveals nothing about who they are.
+    ParticipantId
+);
 
 /// Makes ids. Passed in, so that tests can repeat a run exactly.
 pub trait IdSource: Send + Sync {

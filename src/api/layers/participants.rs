@@ -10,6 +10,7 @@ use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::Params;
 use crate::auth::tokens::Reader;
 use crate::model::excerpt::beginning;
+use crate::model::ids::ParticipantId;
 
 /// The prefix of paths that name a participant.
 const BY_PATH: &str = "/data/v0/pool/";
@@ -41,7 +42,7 @@ pub async fn resolve_participant(app: &App, request: Request) -> Result<Request,
     Ok(Request::from_parts(parts, body))
 }
 
-async fn by_path(parts: &mut axum::http::request::Parts) -> Result<Option<(Uuid, Uuid)>, ApiError> {
+async fn by_path(parts: &mut axum::http::request::Parts) -> Result<Option<(Uuid, ParticipantId)>, ApiError> {
     let named = RawPathParams::from_request_parts(parts, &()).await;
     let Ok(named) = named else { return Ok(None) };
     let id = |wanted: &'static str| match named.iter().find(|(name, _)| *name == wanted) {
@@ -50,13 +51,13 @@ async fn by_path(parts: &mut axum::http::request::Parts) -> Result<Option<(Uuid,
             .map(Some)
             .map_err(|_| invalid(["path", wanted], format!("{:?} is not a UUID", beginning(text)))),
     };
-    Ok(id("group_id")?.zip(id("participant_id")?))
+    Ok(id("group_id")?.zip(id("participant_id")?.map(ParticipantId)))
 }
 
 /// Group and participant of a query that names both. A group alone is a question about all of its
 /// participants, which some routes support. What names nobody is for the route to refuse, together with
 /// whatever else is wrong.
-fn by_query(query: &str) -> Option<(Uuid, Uuid)> {
+fn by_query(query: &str) -> Option<(Uuid, ParticipantId)> {
     let mut params = Params::parse(query);
     let mut sent = |name: &'static str| params.text(name);
     let (group, participant, person) = (sent("pool_id"), sent("participant_id"), sent("svc_userid"));
@@ -64,5 +65,5 @@ fn by_query(query: &str) -> Option<(Uuid, Uuid)> {
         return None;
     }
     let id = |text: Option<String>| Uuid::try_parse(&text?).ok();
-    id(group).zip(id(participant))
+    id(group).zip(id(participant).map(ParticipantId))
 }

@@ -18,6 +18,7 @@ use crate::api::listed::{ListingForm, ListingQuery, aside, document_as, listed_a
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
+use crate::model::ids::ParticipantId;
 use crate::people::condition::Condition;
 use crate::people::sharing::SharingError;
 use crate::people::sharing::members::MetadataChange;
@@ -276,6 +277,7 @@ fn group_id(text: &str) -> Result<Uuid, ApiError> {
     Uuid::try_parse(text).map_err(|_| SharingError::Unknown("group").into())
 }
 
-fn participant_id(text: &str) -> Result<Uuid, ApiError> {
-    Uuid::try_parse(text).map_err(|_| SharingError::Unknown("participant").into())
+fn participant_id(text: &str) -> Result<ParticipantId, ApiError> {
+    text.parse()
+        .map_err(|_| SharingError::Unknown("participant").into())
 }

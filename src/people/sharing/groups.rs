@@ -13,7 +13,7 @@ use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::granting::{EVERYBODY, INVITES, MEMBER_OF, OPEN_TO};
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
-use crate::model::ids::PersonId;
+use crate::model::ids::{ParticipantId, PersonId};
 use crate::model::registry::{Registry, TypeId};
 use crate::model::stored_json;
 use crate::model::text::composed;
@@ -59,7 +59,7 @@ pub struct Group {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Membership {
     pub group: Uuid,
-    pub participant: Uuid,
+    pub participant: ParticipantId,
     /// The notes of the group's owner: a JSON object.
     pub metadata: serde_json::Map<String, serde_json::Value>,
 }

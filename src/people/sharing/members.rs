@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::granting::{MEMBER_OF, PARTICIPATES_AS};
 use crate::model::faults::Fault;
-use crate::model::ids::PersonId;
+use crate::model::ids::{ParticipantId, PersonId};
 use crate::model::time::Instant;
 use crate::people::attempts::repeat_while_overtaken;
 use crate::people::condition::Condition;
@@ -23,7 +23,7 @@ const LARGEST_METADATA: usize = 64 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Participant {
     pub group: Uuid,
-    pub id: Uuid,
+    pub id: ParticipantId,
     pub joined_at: Instant,
 }
 
@@ -45,7 +45,7 @@ impl Sharing {
             }
             let now = self.clock.now();
             // The id reveals neither the person nor the time of joining.
-            let known_as = Uuid::new_v5(&self.ids.next(), b"participant");
+            let known_as = ParticipantId(Uuid::new_v5(&self.ids.next(), b"participant"));
             let body = Membership {
                 group,
                 participant: known_as,
@@ -72,7 +72,7 @@ impl Sharing {
                     },
                     Link {
                         kind: PARTICIPATES_AS,
-                        target: known_as,
+                        target: known_as.0,
                     },
                 ],
                 limit: self.limits.groups,
@@ -153,7 +153,7 @@ impl Sharing {
         &self,
         owner: PersonId,
         group: Uuid,
-        id: Uuid,
+        id: ParticipantId,
     ) -> Result<Map<String, Value>, SharingError> {
         let member = self.member(owner, group, id).await?;
         Ok(Membership::of(&member)?.metadata)
@@ -163,7 +163,7 @@ impl Sharing {
         &self,
         owner: PersonId,
         group: Uuid,
-        id: Uuid,
+        id: ParticipantId,
         change: MetadataChange,
         condition: &Condition,
     ) -> Result<Map<String, Value>, SharingError> {
@@ -206,9 +206,14 @@ impl Sharing {
         Ok(found)
     }
 
-    async fn member(&self, owner: PersonId, group: Uuid, id: Uuid) -> Result<Document, SharingError> {
+    async fn member(
+        &self,
+        owner: PersonId,
+        group: Uuid,
+        id: ParticipantId,
+    ) -> Result<Document, SharingError> {
         self.own_group(owner, group).await?;
-        let members = self.catalog.documents_linked(PARTICIPATES_AS, &[id]).await?;
+        let members = self.catalog.documents_linked(PARTICIPATES_AS, &[id.0]).await?;
         for member in members {
             if Membership::of(&member)?.group == group {
                 return Ok(member);

@@ -9,7 +9,7 @@ use sqlx::Connection as _;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use super::groups::{Group, GroupChange};
+use super::groups::{Group, GroupChange, Membership};
 use super::shares::ShareChange;
 use super::terms::Terms;
 use super::{Sharing, SharingError};
@@ -17,7 +17,7 @@ use crate::catalog::access_log::LogEntry;
 use crate::catalog::documents::DocumentKind;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::{Clock, SystemClock};
-use crate::model::ids::{IdSource, PersonId, SystemIds};
+use crate::model::ids::{IdSource, ParticipantId, PersonId, SystemIds};
 use crate::model::registry::Registry;
 use crate::model::stored_json;
 use crate::model::time::{Instant, TimeRange};
@@ -355,4 +355,16 @@ fn windows_of_shares_and_groups_are_stored_as_microseconds() {
         TimeRange::new(start, TimeRange::ALWAYS.end())
     );
     assert_eq!(serde_json::to_string(&read).unwrap(), group);
+}
+
+#[test]
+fn a_membership_is_stored_with_the_ids_of_group_and_participant() {
+    let membership = concat!(
+        r#"{"group":"00000000-0000-0000-0000-000000000001","#,
+        r#""participant":"00000000-0000-0000-0000-000000000002","metadata":{}}"#,
+    );
+    let read: Membership = stored_json::read(membership).unwrap();
+    assert_eq!(read.group, Uuid::from_u128(1));
+    assert_eq!(read.participant, ParticipantId(Uuid::from_u128(2)));
+    assert_eq!(serde_json::to_string(&read).unwrap(), membership);
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::catalog::records::{KnownPerson, KnownSource, StoredDefinition};
-use crate::model::ids::PersonId;
+use crate::model::ids::{ParticipantId, PersonId};
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeError, parse_instant};
 
@@ -185,7 +185,7 @@ pub(super) struct KeptLink {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct KeptMembership {
     pub group: Uuid,
-    pub participant: Uuid,
+    pub participant: ParticipantId,
 }
 
 /// An entry of the access log.

@@ -186,7 +186,7 @@ impl MembershipEntry {
     pub(super) fn of(participant: Participant) -> Self {
         Self {
             group_id: participant.group,
-            participant_id: participant.id,
+            participant_id: participant.id.0,
             joined_at: participant.joined_at.to_rfc3339(),
         }
     }
