@@ -9,11 +9,11 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use axum::Json;
-use axum::http::header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::api::admission::Busy;
@@ -43,7 +43,6 @@ enum Inner {
 struct Refusal {
     status: StatusCode,
     detail: String,
-    errors: Vec<ErrorDetail>,
     headers: HeaderMap,
 }
 
@@ -75,18 +74,6 @@ pub struct Problem {
     /// Identifies this occurrence in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<ErrorDetail>,
-}
-
-/// One of several things that are wrong.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ErrorDetail {
-    pub location: String,
-    pub message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Object)]
-    pub value: Option<Value>,
 }
 
 /// The answer to a request that fails validation, as the documentation shows it.
@@ -114,7 +101,6 @@ impl ApiError {
         Self(Box::new(Inner::Refusal(Refusal {
             status,
             detail: without_middle(detail.into()),
-            errors: Vec::new(),
             headers: HeaderMap::new(),
         })))
     }
@@ -169,12 +155,6 @@ impl ApiError {
             StatusCode::METHOD_NOT_ALLOWED,
             "this method is not allowed here; see the header `allow`",
         )
-    }
-
-    /// 405 for a route that decides itself which methods it has.
-    #[must_use]
-    pub fn only_allows(methods: &'static str) -> Self {
-        Self::method_not_allowed().with_header(ALLOW, HeaderValue::from_static(methods))
     }
 
     /// 408.
@@ -291,19 +271,6 @@ impl ApiError {
         Self::refusal(StatusCode::NOT_IMPLEMENTED, detail)
     }
 
-    /// Adds one of several things that are wrong, where the answer is a problem document.
-    #[must_use]
-    pub fn with_error(mut self, location: impl Into<String>, message: impl Into<String>) -> Self {
-        if let Inner::Refusal(refusal) = &mut *self.0 {
-            refusal.errors.push(ErrorDetail {
-                location: location.into(),
-                message: without_middle(message.into()),
-                value: None,
-            });
-        }
-        self
-    }
-
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match &*self.0 {
@@ -401,7 +368,7 @@ impl Failure {
         };
         let instance = incident.map(|incident| format!("urn:request:{incident}"));
         let kind = self.unknown.then_some("outcome-unknown");
-        let mut response = document_of(kind, self.status, detail, instance, Vec::new());
+        let mut response = document(kind, self.status, detail, instance);
         if let Some(retry_after) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, seconds(retry_after));
         }
@@ -418,7 +385,7 @@ impl IntoResponse for ApiError {
             )
                 .into_response(),
             Inner::Refusal(refusal) => {
-                let mut response = document(refusal.status, refusal.detail, None, refusal.errors);
+                let mut response = document(None, refusal.status, refusal.detail, None);
                 response.headers_mut().extend(refusal.headers);
                 response
             }
@@ -431,23 +398,8 @@ impl IntoResponse for ApiError {
     }
 }
 
-fn document(
-    status: StatusCode,
-    detail: String,
-    instance: Option<String>,
-    errors: Vec<ErrorDetail>,
-) -> Response {
-    document_of(None, status, detail, instance, errors)
-}
-
 /// `kind`: for cases that the status does not distinguish.
-fn document_of(
-    kind: Option<&str>,
-    status: StatusCode,
-    detail: String,
-    instance: Option<String>,
-    errors: Vec<ErrorDetail>,
-) -> Response {
+fn document(kind: Option<&str>, status: StatusCode, detail: String, instance: Option<String>) -> Response {
     let title = status.canonical_reason().unwrap_or("Problem").to_owned();
     let kind = kind.map_or_else(|| title.to_ascii_lowercase().replace(' ', "-"), ToOwned::to_owned);
     let kind = format!("urn:almanac:problem:{kind}");
@@ -457,7 +409,6 @@ fn document_of(
         status: status.as_u16(),
         detail,
         instance,
-        errors,
     };
     let body = serde_json::to_vec(&problem)
         .unwrap_or_else(|_| json!({ "status": status.as_u16() }).to_string().into_bytes());

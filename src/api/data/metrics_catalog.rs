@@ -66,3 +66,61 @@ fn entry(data_type: &DataType) -> Option<DataMetric> {
         metric_kind: metric.kind,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::ids::PersonId;
+    use crate::model::registry::Registry;
+
+    fn entries(registry: &Registry) -> Vec<DataMetric> {
+        let types = registry.types().iter();
+        types.filter_map(|data_type| entry(data_type)).collect()
+    }
+
+    #[test]
+    fn rule_6_3_the_v0_list_is_the_v0_metrics_of_the_v1_list() {
+        let registry = Registry::builtin().unwrap();
+        let v0: Vec<Value> = entries(&registry).iter().map(|entry| json!(entry.name)).collect();
+        let person: PersonId = "0191f0c4-0000-7000-8000-000000000001".parse().unwrap();
+        let v1: Vec<Value> = registry
+            .types()
+            .iter()
+            .map(|kind| kind.catalog_entry(person))
+            .filter(|entry| entry["class"] == "metric" && entry["api_version"] == "v0")
+            .map(|entry| entry["id"].clone())
+            .collect();
+        assert_eq!(v0, v1);
+        assert_eq!(v0.len(), 200);
+    }
+
+    #[test]
+    fn rule_6_3_value_columns_are_unique_and_every_unit_is_known() {
+        let registry = Registry::builtin().unwrap();
+        let mut columns = HashSet::new();
+        for data_type in registry.types() {
+            if let Some(entry) = entry(data_type) {
+                assert!(columns.insert(entry.value_column.clone()), "{entry:?}");
+                let unit = data_type.metric.as_ref().and_then(|metric| metric.unit.as_ref());
+                assert!(unit.is_some(), "{entry:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn rule_6_3_entries_read_as_clients_expect() {
+        let registry = Registry::builtin().unwrap();
+        let heart_rate = entry(registry.get("HeartRate").unwrap()).unwrap();
+        assert_eq!(
+            serde_json::to_value(heart_rate).unwrap(),
+            json!({
+                "name": "HeartRate", "description": "Beats of the heart per minute.", "unit": "bpm",
+                "metric_kind": "discrete", "is_time_series": true, "value_column": "heart_rate",
+            })
+        );
+    }
+}

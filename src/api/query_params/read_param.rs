@@ -56,8 +56,6 @@ pub enum Literal {
 impl Form {
     /// Any whole number.
     pub const ANY_WHOLE: Self = Self::Whole(i64::MIN, i64::MAX);
-    /// Any finite number.
-    pub const ANY_NUMBER: Self = Self::Number(f64::NEG_INFINITY, f64::INFINITY);
 
     fn schema(self) -> ObjectBuilder {
         let object = ObjectBuilder::new();

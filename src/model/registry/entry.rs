@@ -128,23 +128,6 @@ impl DataType {
         }
     }
 
-    /// The entry of the v0 catalogue of metrics, if the type belongs there.
-    #[must_use]
-    pub fn metric_entry(&self) -> Option<Value> {
-        let metric = self
-            .metric
-            .as_ref()
-            .filter(|_| self.api_version == ApiVersion::V0)?;
-        Some(json!({
-            "name": self.id,
-            "description": self.description,
-            "unit": metric.unit,
-            "metric_kind": metric.kind,
-            "is_time_series": true,
-            "value_column": metric.value_column,
-        }))
-    }
-
     /// The entry of the v1alpha1 list of data types.
     #[must_use]
     pub fn list_entry(&self) -> Value {
