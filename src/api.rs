@@ -16,6 +16,7 @@ pub mod docs;
 pub mod document;
 pub mod download;
 pub mod endpoints;
+pub mod entity_tags;
 pub mod entry_columns;
 pub mod extract;
 pub mod failures;

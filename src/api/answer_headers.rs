@@ -10,6 +10,7 @@ use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
+use crate::api::entity_tags::{Comparison, is_tag_named};
 use crate::api::problem::ApiError;
 use crate::api::recent_answers::RecentAnswer;
 use crate::api::row_count::RowCount;
@@ -42,13 +43,7 @@ pub fn not_modified(tag: &str, content_type: HeaderValue) -> Result<Response, Ap
 /// Whether the caller already has what `tag` stands for.
 #[must_use]
 pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
-    let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-    headers
-        .get_all(IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|known| known.trim() == "*" || bare(known) == bare(tag))
+    is_tag_named(headers.get_all(IF_NONE_MATCH), Some(tag), Comparison::Weak)
 }
 
 pub fn header_value(text: &str) -> Result<HeaderValue, ApiError> {

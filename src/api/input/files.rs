@@ -1,7 +1,7 @@
 //! Files that people keep: `/input/v1/file`, and the same under the older name `/input/v1/file_upload`.
 
 mod download;
-mod entity_tags;
+mod file_tags;
 mod named_file;
 pub mod shapes;
 pub mod upload;
@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use self::entity_tags::{entity_tag, is_named, shown, tagged};
+use self::file_tags::{description_tag, is_named, shown, tagged};
 use self::named_file::{OwnerQuery, file_id, readable_file};
 pub use self::shapes::FileChange;
 use self::shapes::{CreatedFile, FileChanges, FileInput, FileListing, NewFileInput};
@@ -313,7 +313,7 @@ pub async fn file(
         };
         return one_as(&app, &headers, query.form, &FILE, &shown).await;
     }
-    let tag = entity_tag(&file);
+    let tag = description_tag(&file);
     if is_known(&headers, &tag) {
         return not_modified(&tag, HeaderValue::from_static("application/json"));
     }

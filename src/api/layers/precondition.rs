@@ -18,6 +18,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures::future::{BoxFuture, FutureExt as _};
 use tower::ServiceExt as _;
 
+use crate::api::entity_tags::{Comparison, is_tag_named};
 use crate::api::extract::Notes;
 use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
@@ -67,7 +68,8 @@ pub(super) fn still(seen: &[HeaderValue], response: Response) -> Response {
 /// Refuses a read of something with `tag` if the caller has seen others only: for routes outside of this
 /// layer, and before anything is read.
 pub fn must_be_seen(headers: &HeaderMap, tag: &str) -> Result<(), ApiError> {
-    if !headers.contains_key(IF_MATCH) || is_among(headers.get_all(IF_MATCH), Some(tag)) {
+    let is_seen = is_tag_named(headers.get_all(IF_MATCH), Some(tag), Comparison::Weak);
+    if is_seen || !headers.contains_key(IF_MATCH) {
         return Ok(());
     }
     Err(changed())
@@ -83,13 +85,8 @@ fn values(request: &Request, name: &HeaderName) -> Vec<HeaderValue> {
 
 /// Whether these headers have a tag among those seen.
 fn has_one(seen: &[HeaderValue], headers: &HeaderMap) -> bool {
-    is_among(seen, headers.get(ETAG).and_then(|tag| tag.to_str().ok()))
-}
-
-fn is_among<'a>(seen: impl IntoIterator<Item = &'a HeaderValue>, tag: Option<&str>) -> bool {
-    let texts = seen.into_iter().filter_map(|value| value.to_str().ok());
-    let mut seen = texts.flat_map(|value| value.split(',')).map(str::trim);
-    seen.any(|seen| seen == "*" || tag.is_some_and(|tag| bare(tag) == bare(seen)))
+    let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok());
+    is_tag_named(seen, tag, Comparison::Weak)
 }
 
 /// The condition of a change, if the request has one.
@@ -183,10 +180,6 @@ impl Look for Precheck {
         };
         look.boxed()
     }
-}
-
-fn bare(tag: &str) -> &str {
-    tag.strip_prefix("W/").unwrap_or(tag)
 }
 
 #[cfg(test)]

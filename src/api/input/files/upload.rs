@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument as _;
 
-use super::entity_tags::shown;
+use super::file_tags::shown;
 use crate::api::answer_headers::header_value;
 use crate::api::app::Shared;
 use crate::api::body::{broke_off, text};

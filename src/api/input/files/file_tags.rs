@@ -9,11 +9,12 @@ use axum::response::{IntoResponse, Response};
 
 use super::shapes::FileInput;
 use crate::api::answer_headers::header_value;
+use crate::api::entity_tags::{Comparison, is_tag_named};
 use crate::api::problem::ApiError;
 use crate::people::files::File;
 
 /// The tag of a file's description: of its bytes and of every change to it.
-pub(super) fn entity_tag(file: &File) -> String {
+pub(super) fn description_tag(file: &File) -> String {
     let bytes = file
         .sha256
         .clone()
@@ -22,30 +23,20 @@ pub(super) fn entity_tag(file: &File) -> String {
 }
 
 /// The tag of its bytes, once they are stored.
-fn content_tag(file: &File) -> Option<String> {
+fn bytes_tag(file: &File) -> Option<String> {
     file.sha256.as_ref().map(|sha256| format!("\"{sha256}\""))
 }
 
-/// Whether a header names the file, by its own tag or by that of its bytes.
+/// Whether a header names the file, by its own tag or by that of its bytes. `If-None-Match` names it also by
+/// the weak form of one, which proxies that compress make of it.
 pub(super) fn is_named(headers: &HeaderMap, header: &HeaderName, file: &File) -> bool {
-    let mut tags = std::iter::once(entity_tag(file)).chain(content_tag(file));
-    tags.any(|tag| names(headers, header, &tag))
-}
-
-/// Whether a header names `tag`, or everything. `If-None-Match` names it also by its weak form, which proxies
-/// that compress make of it.
-fn names(headers: &HeaderMap, header: &HeaderName, tag: &str) -> bool {
-    let is_compared_weakly = header == IF_NONE_MATCH;
-    headers
-        .get_all(header)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .any(|named| match named.strip_prefix("W/") {
-            Some(weak) if is_compared_weakly => weak == tag,
-            _ => named == "*" || named == tag,
-        })
+    let comparison = if header == IF_NONE_MATCH {
+        Comparison::Weak
+    } else {
+        Comparison::Strong
+    };
+    let mut tags = std::iter::once(description_tag(file)).chain(bytes_tag(file));
+    tags.any(|tag| is_tag_named(headers.get_all(header), Some(&tag), comparison))
 }
 
 /// The description of a file of the reader's own, with its tag.
@@ -55,6 +46,6 @@ pub(super) fn shown(file: &File) -> Result<Response, ApiError> {
 
 /// A description of a file, with the file's tag.
 pub(super) fn tagged(file: &File, answer: FileInput) -> Result<Response, ApiError> {
-    let tag = header_value(&entity_tag(file))?;
+    let tag = header_value(&description_tag(file))?;
     Ok(([(ETAG, tag)], Json(answer)).into_response())
 }
