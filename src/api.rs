@@ -26,6 +26,7 @@ pub mod input;
 pub mod layers;
 pub mod listed;
 pub mod metrics;
+pub mod path_ids;
 mod paths;
 pub mod problem;
 pub mod query_params;

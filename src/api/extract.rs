@@ -12,12 +12,11 @@ use axum::http::{HeaderMap, HeaderName};
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterIn};
-use uuid::Uuid;
 
+use crate::api::path_ids::id_in_path;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params, ReadParam, described};
 use crate::auth::tokens::Reader;
-use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
 use crate::people::condition::Condition;
@@ -142,19 +141,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Owner {
         let Path(names) = Path::<Vec<(String, String)>>::from_request_parts(parts, state).await?;
         let text = names
             .into_iter()
-            .find(|(name, _)| name == "svc_userid")
+            .find(|(name, _)| name == SVC_USERID)
             .map(|(_, value)| value);
         let text =
             text.ok_or_else(|| ApiError::internal("a route that needs an owner has none in its path"))?;
-        let wrong = || {
-            invalid(
-                ["path", "svc_userid"],
-                format!("{:?} is not a UUID", beginning(&text)),
-            )
-        };
-        Uuid::parse_str(&text)
-            .map(|id| Self(PersonId(id)))
-            .map_err(|_| wrong())
+        Ok(Self(PersonId(id_in_path(SVC_USERID, &text)?)))
     }
 }
 

@@ -9,7 +9,6 @@ pub mod datashares;
 pub mod exports;
 pub mod groups;
 pub mod info;
-mod path_ids;
 pub mod preferences;
 pub mod reflections;
 pub mod sessions;

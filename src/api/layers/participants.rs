@@ -6,10 +6,10 @@ use axum::http::Method;
 use uuid::Uuid;
 
 use crate::api::app::App;
-use crate::api::problem::{ApiError, invalid};
+use crate::api::path_ids::id_in_path;
+use crate::api::problem::ApiError;
 use crate::api::query_params::Params;
 use crate::auth::tokens::Reader;
-use crate::model::excerpt::beginning;
 use crate::model::ids::ParticipantId;
 
 /// The prefix of paths that name a participant.
@@ -47,9 +47,7 @@ async fn by_path(parts: &mut axum::http::request::Parts) -> Result<Option<(Uuid,
     let Ok(named) = named else { return Ok(None) };
     let id = |wanted: &'static str| match named.iter().find(|(name, _)| *name == wanted) {
         None => Ok(None),
-        Some((_, text)) => Uuid::try_parse(text)
-            .map(Some)
-            .map_err(|_| invalid(["path", wanted], format!("{:?} is not a UUID", beginning(text)))),
+        Some((_, text)) => id_in_path(wanted, text).map(Some),
     };
     Ok(id("group_id")?.zip(id("participant_id")?.map(ParticipantId)))
 }

@@ -13,6 +13,7 @@ use crate::api::docs::bodies::{AnnotationReplacement, NewAnnotation};
 use crate::api::document::Document;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, aside, listed_as, one_as};
+use crate::api::path_ids::id_in_path;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::grants::{ReadableTypes, Refused};
@@ -24,8 +25,6 @@ use crate::people::annotations::measurement::MeasurementConfiguration;
 use crate::people::annotations::{AnnotationRoot, AnnotationRow, AnnotationType, schema};
 use crate::people::condition::Condition;
 use crate::people::documents::DocumentError;
-
-use super::path_ids::id_in_path;
 
 const COLUMNS: [ListedColumn; 12] = [
     ListedColumn::new("id", ColumnKind::Text),

@@ -10,10 +10,10 @@ use uuid::Uuid;
 use crate::api::app::Shared;
 use crate::api::extract::{Checked, Owner, Path};
 use crate::api::listed::{ListingForm, ListingQuery, aside, listed_as, one_as};
+use crate::api::path_ids::id_in_path;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
-use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{ColumnKind, ListedColumn};
@@ -203,11 +203,6 @@ pub async fn accessible_types(
     Checked(query): Checked<OpenRangeQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let sharer = Uuid::try_parse(&sharer).map_err(|_| {
-        crate::api::problem::invalid(
-            ["path", "sharer_svc_userid"],
-            format!("{:?} is not a UUID", beginning(&sharer)),
-        )
-    })?;
-    allowed(&app, &reader, PersonId(sharer), query, &headers).await
+    let sharer = PersonId(id_in_path("sharer_svc_userid", &sharer)?);
+    allowed(&app, &reader, sharer, query, &headers).await
 }

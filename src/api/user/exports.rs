@@ -19,6 +19,7 @@ use crate::api::docs::bodies::RawBytes;
 use crate::api::download::{FileLabel, download};
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingQuery, listed_as, one_as};
+use crate::api::path_ids::id_in_path;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
@@ -27,8 +28,6 @@ use crate::model::time::Instant;
 use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::takeout::{Export, ExportError, ExportState};
-
-use super::path_ids::id_in_path;
 
 const PATH: &str = "/user/v1alpha1/export";
 /// When to check again for a place, or for an archive that is being made.

@@ -9,14 +9,13 @@ use crate::api::app::Shared;
 use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingQuery, aside, listed_as, one_as};
+use crate::api::path_ids::id_in_path;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::reflections::{Reflection, ReflectionContent};
-
-use super::path_ids::id_in_path;
 
 const COLUMNS: [ListedColumn; 11] = [
     ListedColumn::new("id", ColumnKind::Text),

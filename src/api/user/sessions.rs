@@ -14,6 +14,7 @@ use crate::api::app::Shared;
 use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingQuery, listed_as, one_as};
+use crate::api::path_ids::id_in_path;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
 use crate::auth::mint::{TokenOrder, USUAL_LIFETIME};
@@ -26,8 +27,6 @@ use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::sessions::{Session, SessionError};
 use crate::people::text::Name;
-
-use super::path_ids::id_in_path;
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 const MOST_DAYS: u64 = 36_500;
