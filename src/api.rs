@@ -20,6 +20,7 @@ pub mod entity_tags;
 pub mod entry_columns;
 pub mod extract;
 pub mod failures;
+pub mod header_names;
 pub mod health;
 pub mod ingest;
 pub mod input;

@@ -22,9 +22,10 @@ use tracing::Span;
 
 use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
-use crate::api::answer_headers::{SERVER_TIMING, again, content_tag, header_value, is_known, not_modified};
+use crate::api::answer_headers::{again, content_tag, header_value, is_known, not_modified};
 use crate::api::app::App;
 use crate::api::failures::{Broken, count_break, failed, for_the_log, query_error};
+use crate::api::header_names::SERVER_TIMING;
 use crate::api::layers::heads::deferred;
 use crate::api::problem::ApiError;
 use crate::api::recent_answers::{Question, RecentAnswers};

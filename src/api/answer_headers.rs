@@ -7,15 +7,14 @@ use std::time::Instant as Moment;
 use axum::Extension;
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
 use crate::api::entity_tags::{Comparison, is_tag_named};
+use crate::api::header_names::SERVER_TIMING;
 use crate::api::problem::ApiError;
 use crate::api::recent_answers::RecentAnswer;
 use crate::api::row_count::RowCount;
-
-pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// The answer to the same question, kept from a moment ago.
 pub fn again(found: RecentAnswer, begun: Moment) -> Result<Response, ApiError> {

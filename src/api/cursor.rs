@@ -5,20 +5,18 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::App;
+use crate::api::header_names::X_SVC_NEXT_CURSOR;
 use crate::api::problem::{ApiError, invalid};
 use crate::auth::tickets::Tickets;
 use crate::model::ids::PersonId;
 use crate::query::explain::Explain;
 use crate::query::page_of_prepared::NextPage;
 use crate::query::paging::RowPosition;
-
-/// The cursor of the next page. Without this header there is no next page.
-pub const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-svc-next-cursor");
 
 /// Hexadecimal digits of a time, a partition, or a seal; below, those of an id.
 const NUMBER: usize = 16;
@@ -97,7 +95,7 @@ impl<'a> Pages<'a> {
         if let Some(place) = next.find_start(&app.engine).await? {
             let cursor = written(&place, self.seal(&place));
             let cursor = HeaderValue::from_str(&cursor).map_err(ApiError::internal)?;
-            response.headers_mut().insert(NEXT_CURSOR, cursor);
+            response.headers_mut().insert(X_SVC_NEXT_CURSOR, cursor);
         }
         Ok(response)
     }

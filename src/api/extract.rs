@@ -7,12 +7,13 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::FromRequestParts;
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::PathRejection;
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName};
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 
+use crate::api::header_names::PREFER;
 use crate::api::path_ids::id_in_path;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params, ReadParam, described};
@@ -23,8 +24,6 @@ use crate::people::condition::Condition;
 
 /// The parameter that names a person.
 const SVC_USERID: &str = "svc_userid";
-
-pub const PREFER: HeaderName = HeaderName::from_static("prefer");
 
 /// The query of a request, read and found valid.
 #[derive(Clone, Copy, Debug)]

@@ -13,8 +13,9 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE, ETAG, VARY};
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::Response;
 
-use crate::api::answer_headers::{SERVER_TIMING, again, is_known, not_modified};
-use crate::api::extract::{Notes, PREFER};
+use crate::api::answer_headers::{again, is_known, not_modified};
+use crate::api::extract::Notes;
+use crate::api::header_names::{PREFER, SERVER_TIMING};
 use crate::api::recent_answers::{Question, RecentAnswers};
 use crate::auth::reach::Reach;
 use crate::auth::tokens::Reader;

@@ -26,7 +26,7 @@ use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
 
 use body::TracedBody;
-pub use context::{Context, TRACEPARENT};
+pub use context::Context;
 pub use trace::TraceMeters;
 use trace::{Phase, Trace};
 use trace_queue::TraceQueue;

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use axum::extract::State;
-use axum::http::HeaderName;
 use axum::response::Response;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -13,6 +12,7 @@ use uuid::Uuid;
 use crate::api::app::{App, Shared};
 use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
+use crate::api::header_names::X_SVC_PERIODS_LEFT_OUT;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::Readable;
@@ -39,9 +39,6 @@ use super::read_request::ReadRequest;
 use super::records::Selection;
 use super::units::{RequestedUnits, UnitHindrance, compares_measures};
 
-/// How many periods an answer over all participants of a group leaves out because too few participants have
-/// records in them.
-pub const PERIODS_LEFT_OUT: HeaderName = HeaderName::from_static("x-svc-periods-left-out");
 /// The column in which periods begin.
 const TIME: &str = "time";
 /// How many people a value about a whole group must be based on at least.
@@ -277,7 +274,9 @@ async fn aggregate(
         .answer(app, slot, prepared, form, &etag_parts)
         .await?;
     if let Some(left_out) = left_out {
-        response.headers_mut().insert(PERIODS_LEFT_OUT, left_out.into());
+        response
+            .headers_mut()
+            .insert(X_SVC_PERIODS_LEFT_OUT, left_out.into());
     }
     Ok(response)
 }

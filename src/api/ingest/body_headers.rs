@@ -3,16 +3,15 @@
 //!
 //! Knows headers and limits; knows nothing of what is in the body.
 
-use axum::http::HeaderName;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 
 use crate::api::app::App;
 use crate::api::body::{content_encoding, text};
+use crate::api::header_names::IDEMPOTENCY_KEY;
 use crate::api::problem::{ApiError, invalid};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::model::excerpt::beginning;
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The longest idempotency key.
 const LONGEST_KEY: usize = 255;
 

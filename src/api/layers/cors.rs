@@ -6,21 +6,14 @@ use axum::http::header::{
     ACCEPT, ACCEPT_RANGES, ALLOW, AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_RANGE,
     CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, IF_RANGE, LOCATION, RANGE, RETRY_AFTER,
 };
-use axum::http::{HeaderName, HeaderValue, Method};
+use axum::http::{HeaderValue, Method};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use crate::api::cursor::NEXT_CURSOR;
-use crate::api::data::aggregates::PERIODS_LEFT_OUT;
-use crate::api::extract::PREFER;
-use crate::api::layers::disclosure::EFFECTIVE_RANGE;
-use crate::api::layers::rates::{RATE_LIMIT, RATE_LIMIT_POLICY};
-use crate::api::layers::request_log::{X_IGNORED_PARAMETERS, X_REQUEST_ID, X_SVC_RANGE};
-use crate::api::traces::TRACEPARENT;
-
-const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Not read here. Clients that continue a trace send it beside `traceparent`.
-const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+use crate::api::header_names::{
+    IDEMPOTENCY_KEY, PREFER, RATE_LIMIT, RATE_LIMIT_POLICY, SERVER_TIMING, TRACEPARENT, TRACESTATE,
+    X_IGNORED_PARAMETERS, X_REQUEST_ID, X_SVC_EFFECTIVE_RANGE, X_SVC_NEXT_CURSOR, X_SVC_PERIODS_LEFT_OUT,
+    X_SVC_RANGE,
+};
 
 /// How long a browser may reuse a preflight answer.
 const PREFLIGHT_AGE: Duration = Duration::from_hours(1);
@@ -86,9 +79,9 @@ pub fn layer(origins: &[String]) -> Option<CorsLayer> {
             X_REQUEST_ID,
             X_IGNORED_PARAMETERS,
             X_SVC_RANGE,
-            EFFECTIVE_RANGE,
-            PERIODS_LEFT_OUT,
-            NEXT_CURSOR,
+            X_SVC_EFFECTIVE_RANGE,
+            X_SVC_PERIODS_LEFT_OUT,
+            X_SVC_NEXT_CURSOR,
         ])
         .max_age(PREFLIGHT_AGE);
     Some(layer)

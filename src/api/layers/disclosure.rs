@@ -11,13 +11,14 @@ use std::time::{Duration, Instant as Moment};
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::CONTENT_LENGTH;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tracing::Span;
 
 use crate::api::app::Shared;
+use crate::api::header_names::X_SVC_EFFECTIVE_RANGE;
 use crate::api::problem::ApiError;
 use crate::api::row_count::RowCount;
 use crate::auth::disclosures::{Disclosure, Subject};
@@ -27,9 +28,6 @@ use crate::model::ids::PersonId;
 use crate::model::permit::Windows;
 use crate::model::time::TimeRange;
 use crate::people::sharing::terms::FileAge;
-
-/// The windows that an answer is about.
-pub const EFFECTIVE_RANGE: HeaderName = HeaderName::from_static("x-svc-effective-range");
 
 /// How long an answer goes on before it is checked again whether it may.
 const ASKED_AGAIN: Duration = Duration::from_secs(1);
@@ -113,7 +111,9 @@ async fn logged(
         answer.end("failed");
         return Ok(Response::from_parts(parts, body));
     }
-    parts.headers.insert(EFFECTIVE_RANGE, effective_range(given)?);
+    parts
+        .headers
+        .insert(X_SVC_EFFECTIVE_RANGE, effective_range(given)?);
     if is_unchanged {
         answer.end("not_modified");
         return Ok(Response::from_parts(parts, body));

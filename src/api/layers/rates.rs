@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::HeaderValue;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
 
 use crate::api::app::{App, Shared};
+use crate::api::header_names::{RATE_LIMIT, RATE_LIMIT_POLICY};
 use crate::api::problem::ApiError;
 use crate::api::rates::{Buckets, Empty, LeftInBucket, WINDOW};
 use crate::api::serve::Peer;
@@ -25,9 +26,6 @@ use crate::api::serve::addresses::household;
 use crate::auth::reach::only_reads;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-
-pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-pub const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// Refuses a request from an address with nothing left, before anything else is looked at.
 pub fn charge_address(app: &App, request: &Request) -> Result<(), Refusal> {

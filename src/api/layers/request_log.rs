@@ -12,7 +12,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Version};
+use axum::http::{HeaderMap, HeaderValue, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
@@ -20,17 +20,13 @@ use tracing::{Instrument, Span};
 
 use crate::api::app::{App, Shared};
 use crate::api::extract::{Notes, RequestId};
+use crate::api::header_names::{X_IGNORED_PARAMETERS, X_REQUEST_ID, X_SVC_RANGE};
 use crate::api::layers::arrival::awaited;
 use crate::api::layers::compression::overlook_refusals;
 use crate::api::problem::{ApiError, Failure};
 use crate::api::serve::Peer;
 use crate::api::traces::{Context, Head};
 use crate::model::time::{Instant, TimeRange};
-
-pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-pub const X_IGNORED_PARAMETERS: HeaderName = HeaderName::from_static("x-ignored-parameters");
-/// The range that was asked for, with dates and zones resolved: `start/end`, an open end as two dots.
-pub const X_SVC_RANGE: HeaderName = HeaderName::from_static("x-svc-range");
 
 /// Longer ids are replaced: they are attempts at something else.
 const LONGEST_REQUEST_ID: usize = 128;

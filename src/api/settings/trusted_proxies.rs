@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::HeaderMap;
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+use crate::api::header_names::X_FORWARDED_FOR;
 
 /// Addresses with a common prefix: `10.0.0.0/8`, `::1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

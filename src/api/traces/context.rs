@@ -1,9 +1,10 @@
 //! The trace that a request belongs to, as its client names it: W3C Trace Context, the header `traceparent`.
 
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::HeaderMap;
 use uuid::Uuid;
 
-pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+use crate::api::header_names::TRACEPARENT;
+
 /// The flag that marks a trace as sampled.
 const SAMPLED_FLAG: u8 = 1;
 
