@@ -18,6 +18,7 @@ mod definitions;
 mod deletions;
 pub mod disturbance;
 pub mod documents;
+mod erasure;
 pub mod erasures;
 mod errors;
 pub mod estates;

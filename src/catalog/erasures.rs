@@ -9,19 +9,19 @@
 mod erasing_mentions;
 mod erasing_own;
 mod erasing_texts;
-pub(super) mod erasure;
 mod mentions;
 mod owned_groups;
 mod rewriting;
 mod spellings;
 mod steps;
 
-pub use erasure::Erasure;
+pub use super::erasure::Erasure;
 
 use serde_json::Value as Json;
 
 use super::Catalog;
 use super::database::Value;
+use super::erasure::{read, stays_under_way};
 use super::errors::CatalogError;
 use super::estates::row_of;
 use super::inserting::Existing;
@@ -33,7 +33,6 @@ use super::tables::{
 use super::witness::is_repeated;
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
-use erasure::{read, stays_under_way};
 use mentions::{mentioning, page_after, referring};
 
 /// What the first transaction removes: everything by which something else is found, and everything that is

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Catalog;
 use super::database::{Session, Value};
-use super::erasures::erasure::refuse_erased;
+use super::erasure::refuse_erased;
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::registers::enrol;

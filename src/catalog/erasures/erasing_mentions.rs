@@ -5,11 +5,11 @@
 
 use uuid::Uuid;
 
-use super::erasure::Erasure;
 use super::owned_groups;
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::documents::{BY_DOCUMENT, DocumentKind, links_of_one};
+use crate::catalog::erasure::Erasure;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::folders::{read_folder, write_folder};
 use crate::catalog::granting::{INVITES, MEMBER_OF, SHARED_WITH_PERSON};

@@ -3,8 +3,8 @@
 //! Each step finds its work by looking for it, so it does not matter where the last one stopped. Knows which
 //! tables have an owner, and which name objects.
 
-use super::erasure::Erasure;
 use crate::catalog::Catalog;
+use crate::catalog::erasure::Erasure;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::registers::strike;
 use crate::catalog::rows::{id, text};

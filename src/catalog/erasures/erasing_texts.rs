@@ -5,11 +5,11 @@
 //! transactions that change what is found, in small steps: nobody else waits for a look. It finds what the
 //! search for traces finds. Knows what counts a row; knows nothing of what is in it.
 
-use super::erasure::Erasure;
 use super::mentions::{naming, page_after};
 use super::rewriting::rewrite;
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
+use crate::catalog::erasure::Erasure;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::inserting::Existing;
 use crate::catalog::registers::{DEFINITIONS_KIND, SOURCES_KIND, change_register};

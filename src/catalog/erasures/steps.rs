@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use super::erasure::{Erasure, stays_under_way};
 use crate::catalog::Catalog;
 use crate::catalog::database::Session;
+use crate::catalog::erasure::{Erasure, stays_under_way};
 use crate::catalog::errors::CatalogError;
 use crate::catalog::ledgers::lock_for_change;
 use crate::model::ids::PersonId;

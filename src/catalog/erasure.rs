@@ -93,10 +93,7 @@ async fn find(
 }
 
 /// Refuses to create a person whose erasure is under way. No erasure begins before the transaction ends.
-pub(in crate::catalog) async fn refuse_erased(
-    session: &mut Session,
-    person: PersonId,
-) -> Result<(), CatalogError> {
+pub(super) async fn refuse_erased(session: &mut Session, person: PersonId) -> Result<(), CatalogError> {
     session.lock_shared(ERASURES.name).await?;
     match read(session, ErasureMark::of(person)).await? {
         Some(erasure) if !erasure.is_over() => Err(CatalogError::Erased { person }),
