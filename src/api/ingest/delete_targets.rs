@@ -184,9 +184,18 @@ impl Deleter {
         Ok(true)
     }
 
+    /// Where a tombstone for `name` deletes: nowhere, if it is unclear which type is meant. The first such
+    /// case is noted; then nothing is done of what the body asks for.
+    pub(super) fn targets_or_note(&self, name: &str, unclear: &mut Option<TypesError>) -> Vec<Target> {
+        self.targets_of(name).unwrap_or_else(|error| {
+            unclear.get_or_insert(error);
+            Vec::new()
+        })
+    }
+
     /// Where a tombstone for `name` deletes. A name that means nothing deletes nothing; one that several
     /// types have is an error, since its sender means one of them.
-    pub(super) fn targets_of(&self, name: &str) -> Result<Vec<Target>, TypesError> {
+    fn targets_of(&self, name: &str) -> Result<Vec<Target>, TypesError> {
         let target = self.target(name)?;
         Ok(target.map_or_else(Vec::new, |target| self.targets(&target)))
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
@@ -22,11 +22,14 @@ use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
 use crate::ingest::accept::{RecordedWork, refuse_too_many};
 use crate::ingest::body::BodyForm;
+use crate::ingest::decode::DecodeError;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
+use crate::ingest::memory::Allowance;
 use crate::ingest::several::{DeletionList, NotTaken, Several, SourcesSeen};
 use crate::ingest::tombstone::{are_tombstones, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
 use crate::model::faults::{Fault, MOST_FAULTS, first_of};
+use crate::model::ids::PersonId;
 use crate::people::types::TypesError;
 
 use super::body_headers::{content_length, idempotency_key};
@@ -49,7 +52,8 @@ pub async fn wrapped_record(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    store(&app, &reader, &headers, body, |_| Form::One).await
+    body_form(&app, &headers)?;
+    store(&app, &reader, &headers, body, Form::One).await
 }
 
 /// Several wrapped records: a JSON array, or one record per line.
@@ -67,7 +71,8 @@ pub async fn wrapped_batch(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    store(&app, &reader, &headers, body, Form::Several).await
+    let form = Form::Several(body_form(&app, &headers)?);
+    store(&app, &reader, &headers, body, form).await
 }
 
 /// Whether a body holds one record or several.
@@ -78,26 +83,28 @@ enum Form {
     Several(BodyForm),
 }
 
+/// The form of a body according to its headers, if it can be accepted.
+fn body_form(app: &App, headers: &HeaderMap) -> Result<BodyForm, ApiError> {
+    content_length(app, headers)?;
+    BodyForm::from_media_type(text(headers, &CONTENT_TYPE))
+        .ok_or_else(|| ApiError::unsupported_media_type("expected application/json or application/x-jsonl"))
+}
+
 async fn store(
     app: &App,
     reader: &Reader,
     headers: &HeaderMap,
     body: Body,
-    form: fn(BodyForm) -> Form,
+    form: Form,
 ) -> Result<Response, ApiError> {
     let person = reader.person();
-    content_length(app, headers)?;
-    let form = BodyForm::from_media_type(text(headers, &CONTENT_TYPE)).map(form);
-    let form = form.ok_or_else(|| {
-        ApiError::unsupported_media_type("expected application/json or application/x-jsonl")
-    })?;
+    let key = idempotency_key(headers)?;
     let bounds = Bounds {
         limit: app.settings.body_limit,
         factor: FACTOR,
     };
     let mut memory = app.bodies.allowance(person);
     let bytes = whole(bounds, headers, body, app.engine.spill_files(), &mut memory).await?;
-    let key = idempotency_key(headers)?;
     let key = key.map(|key| IdempotencyKey {
         key,
         fingerprint: Sha256::digest(&bytes).into(),
@@ -106,23 +113,7 @@ async fn store(
     let unread = bytes.clone();
     let names = run_blocking(move || names_in(form, &unread)).await??;
     let (types, closed) = types_of(app, reader, names).await?;
-    let mut room = RoomForRows::new(memory, bytes.len());
-    let types = Arc::new(types);
-    let decoded = loop {
-        let (bytes, types) = (bytes.clone(), Arc::clone(&types));
-        let decoding = run_blocking(move || {
-            let decoded = decode(form, &bytes, &types, Several::new(person), &mut room);
-            (decoded, room)
-        });
-        let (decoded, left) = decoding.await?;
-        room = left;
-        match decoded {
-            Ok(decoded) => break decoded,
-            Err(NotDecoded::Refused(error)) => return Err(error),
-            Err(NotDecoded::Waits(wanted)) => room.memory.resize(wanted).await?,
-        }
-    };
-    let mut memory = room.memory;
+    let (decoded, mut memory) = decode_in_room(form, &bytes, types, person, memory).await?;
     let Decoded {
         changes,
         seen,
@@ -209,94 +200,140 @@ struct Decoded {
     unclear: Option<TypesError>,
 }
 
+/// Decodes a body, anew whenever its rows had to wait for memory, and returns that memory too.
+async fn decode_in_room(
+    form: Form,
+    bytes: &Bytes,
+    types: Types,
+    person: PersonId,
+    memory: Allowance,
+) -> Result<(Decoded, Allowance), ApiError> {
+    let mut room = RoomForRows::new(memory, bytes.len());
+    let types = Arc::new(types);
+    loop {
+        let (bytes, types) = (bytes.clone(), Arc::clone(&types));
+        let decoding = run_blocking(move || {
+            let decoded = decode(form, &bytes, &types, person, &mut room);
+            (decoded, room)
+        });
+        let (decoded, left) = decoding.await?;
+        room = left;
+        match decoded {
+            Ok(decoded) => return Ok((decoded, room.memory)),
+            Err(NotDecoded::Refused(error)) => return Err(error),
+            Err(NotDecoded::Waits(wanted)) => room.memory.resize(wanted).await?,
+        }
+    }
+}
+
+/// Why the rest of a body is not looked at.
+enum Stopped {
+    /// There are faults enough.
+    Enough,
+    Broken(DecodeError),
+    /// There is no memory for its rows.
+    Crowded(NotDecoded),
+}
+
 fn decode(
     form: Form,
     bytes: &[u8],
     types: &Types,
-    mut several: Several,
+    person: PersonId,
     room: &mut RoomForRows,
 ) -> Result<Decoded, NotDecoded> {
+    let mut decoding = Decoding {
+        types,
+        several: Several::new(person),
+        lists: HashMap::new(),
+        unclear: None,
+    };
     let mut faults = Vec::new();
-    let mut broken = None;
-    let mut crowded = None;
-    let mut unclear = None;
-    let mut lists: HashMap<String, DeletionList> = HashMap::new();
-    unwrap(form, bytes, |record| {
-        let taken = record.map_err(NotTaken::Invalid).and_then(|record| {
-            let Some(Recordable {
-                compiled, context, ..
-            }) = types.recordable.get(&record.data_type)
-            else {
-                return Ok(());
-            };
-            let unwrapped = record.for_type(compiled.data_type()).map_err(NotTaken::Invalid)?;
-            let placed = |faults| NotTaken::Invalid(unwrapped.placed(faults));
-            let json = &unwrapped.json;
-            let Some(deleter) = types
-                .deleter
-                .as_ref()
-                .filter(|_| are_tombstones(&compiled.data_type().id))
-            else {
-                let put = several.put(compiled, context, record.place, json);
-                return put.map_err(|error| match error {
-                    NotTaken::Invalid(faults) => placed(faults),
-                    broken @ NotTaken::Decode(_) => broken,
-                });
-            };
-            let tombstone = decode_tombstone(compiled, context, record.place, json).map_err(placed)?;
-            let list = lists.entry(tombstone.data_type).or_insert_with_key(|name| {
-                several.list_for(deleter.targets_of(name).unwrap_or_else(|error| {
-                    unclear.get_or_insert(error);
-                    Vec::new()
-                }))
-            });
-            several.delete(*list, record.place, tombstone.record)
-        });
-        match taken {
-            Ok(()) => {
-                if let Err(found) = room.hold(several.row_bytes()) {
-                    crowded = Some(found);
-                    return ControlFlow::Break(());
-                }
+    let stopped = unwrap(form, bytes, |record| {
+        let record = record.map_err(NotTaken::Invalid);
+        match record.and_then(|record| decoding.take(&record)) {
+            Ok(()) => match room.hold(decoding.several.row_bytes()) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(found) => ControlFlow::Break(Stopped::Crowded(found)),
+            },
+            Err(NotTaken::Invalid(found)) => {
+                faults.extend(found);
+                go_on(&faults).map_break(|()| Stopped::Enough)
             }
-            Err(NotTaken::Invalid(found)) => faults.extend(found),
-            Err(NotTaken::Decode(error)) => {
-                broken = Some(error);
-                return ControlFlow::Break(());
-            }
+            Err(NotTaken::Decode(error)) => ControlFlow::Break(Stopped::Broken(error)),
         }
-        go_on(&faults)
-    })
-    .map_err(ApiError::from)?;
-    if let Some(error) = broken {
-        return Err(ApiError::internal(error).into());
+    });
+    match stopped.map_err(ApiError::from)? {
+        Some(Stopped::Broken(error)) => Err(ApiError::internal(error).into()),
+        // Whoever has faults to mend is not asked to send the body in parts first.
+        _ if !faults.is_empty() => Err(ApiError::invalid_all(first_of(faults, "body")).into()),
+        Some(Stopped::Crowded(found)) => Err(found),
+        Some(Stopped::Enough) | None => decoding.finish(),
     }
-    if !faults.is_empty() {
-        return Err(ApiError::invalid_all(first_of(faults, "body")).into());
-    }
-    if let Some(crowded) = crowded {
-        return Err(crowded);
-    }
-    let (changes, seen) = several.finish().map_err(ApiError::internal)?;
-    Ok(Decoded {
-        changes,
-        seen,
-        unclear,
-    })
 }
 
-fn unwrap(
+/// The records of a body, while they are taken in.
+struct Decoding<'t> {
+    types: &'t Types,
+    several: Several,
+    /// The lists of deletions, by the types that tombstones name.
+    lists: HashMap<String, DeletionList>,
+    unclear: Option<TypesError>,
+}
+
+impl Decoding<'_> {
+    fn take(&mut self, record: &LegacyRecord) -> Result<(), NotTaken> {
+        let Some(Recordable {
+            compiled, context, ..
+        }) = self.types.recordable.get(&record.data_type)
+        else {
+            return Ok(());
+        };
+        let data_type = compiled.data_type();
+        let unwrapped = record.for_type(data_type).map_err(NotTaken::Invalid)?;
+        let placed = |faults| NotTaken::Invalid(unwrapped.placed(faults));
+        let json = &unwrapped.json;
+        let deleter = self.types.deleter.as_ref();
+        let Some(deleter) = deleter.filter(|_| are_tombstones(&data_type.id)) else {
+            let put = self.several.put(compiled, context, record.place, json);
+            return put.map_err(|error| match error {
+                NotTaken::Invalid(faults) => placed(faults),
+                broken @ NotTaken::Decode(_) => broken,
+            });
+        };
+        let tombstone = decode_tombstone(compiled, context, record.place, json).map_err(placed)?;
+        let list = self.lists.entry(tombstone.data_type).or_insert_with_key(|name| {
+            let targets = deleter.targets_or_note(name, &mut self.unclear);
+            self.several.list_for(targets)
+        });
+        self.several.delete(*list, record.place, tombstone.record)
+    }
+
+    fn finish(self) -> Result<Decoded, NotDecoded> {
+        let (changes, seen) = self.several.finish().map_err(ApiError::internal)?;
+        Ok(Decoded {
+            changes,
+            seen,
+            unclear: self.unclear,
+        })
+    }
+}
+
+/// Hands the records of a body to `each` until it breaks off, and returns why it did.
+fn unwrap<Why>(
     form: Form,
     bytes: &[u8],
-    mut each: impl FnMut(Result<LegacyRecord, Vec<Fault>>) -> ControlFlow<()>,
-) -> Result<(), Vec<Fault>> {
+    mut each: impl FnMut(Result<LegacyRecord, Vec<Fault>>) -> ControlFlow<Why>,
+) -> Result<Option<Why>, Vec<Fault>> {
+    let mut why = None;
+    let mut noted = |record| each(record).map_break(|found| why = Some(found));
     match form {
         Form::One => {
-            let _ = each(unwrap_one(bytes));
-            Ok(())
+            let _ = noted(unwrap_one(bytes));
         }
-        Form::Several(form) => unwrap_batch(form, bytes, each),
+        Form::Several(form) => unwrap_batch(form, bytes, noted)?,
     }
+    Ok(why)
 }
 
 fn go_on(faults: &[Fault]) -> ControlFlow<()> {

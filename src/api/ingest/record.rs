@@ -198,12 +198,7 @@ async fn work_of(
             let deleter = Deleter::of(app, reader.person(), &names).await?;
             let changes = move || {
                 let mut unclear = None;
-                let targets_of = |name: &str| {
-                    deleter.targets_of(name).unwrap_or_else(|error| {
-                        unclear.get_or_insert(error);
-                        Vec::new()
-                    })
-                };
+                let targets_of = |name: &str| deleter.targets_or_note(name, &mut unclear);
                 (deletions(&tombstones, targets_of), unclear)
             };
             let (changes, unclear) = run_blocking(changes).await?;

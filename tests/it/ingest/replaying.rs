@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use reqwest::Method;
 
 use crate::harness::{Person, Reply, at, heart_rate, id, number, person};
 
@@ -130,6 +131,20 @@ async fn a_key_is_made_of_printable_characters() {
     }
     for key in ["!~", "a b", &longest] {
         keyed(&person, key, 60).await.upload();
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_refused_before_a_wrapped_body_is_read() {
+    let person = person();
+    for path in ["/ingest/v1/record", "/ingest/v1/record/batch"] {
+        let unreadable = person
+            .call(Method::POST, path)
+            .header("content-type", "application/json")
+            .header("content-encoding", "gzip")
+            .body("{");
+        let refused = unreadable.header("idempotency-key", "").await;
+        assert_eq!(refused.faults(), ["header.idempotency-key"], "{path}");
     }
 }
 
