@@ -5,6 +5,7 @@ mod asked_page;
 mod asking;
 pub mod calendars;
 pub mod catalog;
+mod computed_metric;
 pub mod frames;
 pub mod insight;
 pub mod listings;

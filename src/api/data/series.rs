@@ -1,7 +1,5 @@
 //! Metrics on a regular grid: one with its statistics, or several side by side.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::Response;
 use uuid::Uuid;
@@ -14,33 +12,35 @@ use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
-use crate::auth::grants::{GrantAuthority, Readable};
-use crate::auth::tokens::Reader;
+use crate::auth::grants::Readable;
 use crate::model::columns::UNIT;
 use crate::model::duration::SampleRate;
 use crate::model::grid::Grid;
 use crate::model::ids::PersonId;
 use crate::model::permit::Windows;
-use crate::model::registry::{MetricKind, MetricTraits, TypeId};
+use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
-use crate::query::filter::Condition;
+use crate::query::Prepared;
 use crate::query::paging::{RowKey, RowPosition};
 use crate::query::partial::WholeBins;
 use crate::query::series::{AskedSeries, Calculation, Counting, Gaps, Measure, SeriesSpec};
-use crate::query::sleep::StageTable;
 use crate::query::units::{DisplayUnit, UnitRole};
-use crate::query::{Prepared, TypedPartition};
 
-use super::named_metrics::{NamedMetric, each_once, named_metrics, series_traits, stages};
+use super::computed_metric::{
+    Computation, hindrance, in_unit_of_metric, refuse_calculations, windows_of_each,
+};
+use super::named_metrics::{each_once, named_metrics, series_traits, stages};
 use super::names::{all_meant, meant};
 use super::partitions::metric_partition;
 use super::read_request::ReadRequest;
-use super::units::{RequestedUnits, UnitHindrance, held_by};
+use super::units::RequestedUnits;
 
 /// The column in which windows begin.
 const TIME: &str = "time";
+/// The parameter that says what is computed.
+const CALCULATIONS: &str = "calculations";
 /// The default length of a bin, in seconds.
 const DEFAULT_RATE: &str = "60";
 
@@ -77,7 +77,7 @@ struct GridQuery {
 impl FromParams for SeriesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (metric, grid_query) = (params.required_text("metric"), GridQuery::read(params));
-        let calculations = params.choices("calculations");
+        let calculations = params.choices(CALCULATIONS);
         let (drop, replace) = (
             params.flag_or("drop_nulls", false),
             params.flag_or("replace_nulls", false),
@@ -168,7 +168,7 @@ pub async fn metric_time_series(
     let traits = series_traits(&app, owner, &resolved)
         .await?
         .map_err(|message| invalid(["query", "metric"], message))?;
-    refuse_calculations(&query, &traits)?;
+    refuse_calculations(&query.calculations, &traits, &query.metric, CALCULATIONS)?;
     let mut spec = SeriesSpec {
         column: traits.value_column.clone(),
         grid: grid_query.grid(),
@@ -182,7 +182,7 @@ pub async fn metric_time_series(
     let unit = grid_query
         .units
         .display_unit(&app, reader, &resolved.data_type, |moves_zero| {
-            hindrance(&spec, moves_zero)
+            hindrance(&spec, CALCULATIONS, moves_zero)
         })
         .await?;
     let slot = request.admitted(&app).await?;
@@ -223,33 +223,29 @@ pub async fn time_series_grouped(
     let owner = reader.asks_about(query.owner);
     let page = SeriesPage::of(&app, &request, owner, "series side by side", grid_query)?;
     let names = all_meant(&app, reader, owner, &query.metrics).await?;
-    let mut permits = Vec::with_capacity(names.len());
-    for metric in &names {
-        permits.push(
-            app.grants
-                .windows(reader, owner, &TypeId::new(metric), grid_query.range)
-                .await?,
-        );
-    }
+    let permits = windows_of_each(&app, reader, owner, &names, grid_query.range).await?;
     let metrics = named_metrics(&app, owner, &names).await?;
     let grid = grid_query.grid();
     refuse_too_many(&app, grid.len().saturating_mul(metrics.len() as u64))?;
     let slot = request.admitted(&app).await?;
-    let side_by_side = SideBySide {
+    let computation = Computation {
         app: &app,
         reader,
         owner,
-        query: &query,
-        grid: &grid,
         preferences: Preferences::of(&app.catalog, owner).await?,
+        grid: &grid,
+        zone: grid_query.zone,
+        calculations: &[],
+        parameter: CALCULATIONS,
+        gaps: query.gaps,
+        units: grid_query.units,
     };
-    let mut series = Vec::with_capacity(metrics.len());
-    let mut units = Vec::with_capacity(metrics.len());
-    for metric in &metrics {
-        let (one, unit) = side_by_side.series_of(metric).await?;
-        series.push(one);
-        units.extend(unit);
-    }
+    let series = computation.of_each(metrics).await?;
+    let units = series.iter().filter_map(|one| {
+        let unit_column = format!("{}_unit", one.spec.column);
+        Some((one.unit.clone()?, measured(&one.spec), unit_column))
+    });
+    let units: Vec<UnitOfColumns> = units.collect();
     let computed = series
         .iter()
         .map(|one| (one.spec.measure, &one.spec.chosen_sources));
@@ -321,77 +317,8 @@ impl<'a> SeriesPage<'a> {
     }
 }
 
-/// What all metrics of one request have in common.
-struct SideBySide<'a> {
-    app: &'a App,
-    reader: &'a Reader,
-    owner: PersonId,
-    query: &'a GroupedQuery,
-    grid: &'a Grid,
-    preferences: Preferences,
-}
-
-/// One metric of several, as it is to be computed.
-struct OneOfSeveral {
-    partition: TypedPartition,
-    conditions: Vec<Condition>,
-    spec: SeriesSpec,
-    stages: Option<Arc<StageTable>>,
-}
-
 /// A unit with the columns that are shown in it, and the name of the column that tells it.
 type UnitOfColumns = (DisplayUnit, Vec<(String, UnitRole)>, String);
-
-impl SideBySide<'_> {
-    async fn series_of(
-        &self,
-        metric: &NamedMetric,
-    ) -> Result<(OneOfSeveral, Option<UnitOfColumns>), ApiError> {
-        let (app, grid_query) = (self.app, &self.query.grid_query);
-        let NamedMetric {
-            resolved,
-            traits,
-            column,
-        } = metric;
-        let (partition, conditions) = metric_partition(app, self.reader, self.owner, resolved).await?;
-        let spec = SeriesSpec {
-            column: column.clone(),
-            grid: self.grid.clone(),
-            zone: grid_query.zone,
-            measure: Measure::of(traits),
-            calculations: Vec::new(),
-            gaps: self.query.gaps,
-            chosen_sources: self.preferences.chosen_sources(&resolved.data_type.id),
-        };
-        let unit = grid_query
-            .units
-            .display_unit(app, self.reader, &resolved.data_type, |moves_zero| {
-                hindrance(&spec, moves_zero)
-            })
-            .await?;
-        let unit = unit.map(|unit| (unit, measured(&spec), format!("{column}_unit")));
-        let stages = stages(app, traits);
-        let one = OneOfSeveral {
-            partition,
-            conditions,
-            spec,
-            stages,
-        };
-        Ok((one, unit))
-    }
-}
-
-impl OneOfSeveral {
-    fn within<'a>(&'a self, permit: &'a Readable) -> AskedSeries<'a, GrantAuthority> {
-        AskedSeries {
-            permit,
-            partition: &self.partition,
-            conditions: &self.conditions,
-            spec: self.spec.clone(),
-            stages: self.stages.clone(),
-        }
-    }
-}
 
 /// The parts of `range` in which everything is visible that the permits are for.
 fn visible_in_all(range: TimeRange, permits: &[Readable]) -> Windows {
@@ -401,28 +328,11 @@ fn visible_in_all(range: TimeRange, permits: &[Readable]) -> Windows {
     })
 }
 
-/// Why a series cannot be shown in units with a different zero.
-fn hindrance(spec: &SeriesSpec, moves_zero: bool) -> Option<(&'static str, UnitHindrance)> {
-    if !moves_zero {
-        None
-    } else if spec.gaps.replace {
-        Some(("replace_nulls", UnitHindrance::ReplacedNulls))
-    } else if spec.calculations.contains(&Calculation::Sum) {
-        Some(("calculations", UnitHindrance::Sums))
-    } else {
-        None
-    }
-}
-
 /// The columns of a series that are in the unit of its metric.
 fn measured(spec: &SeriesSpec) -> Vec<(String, UnitRole)> {
-    let calculated = spec.calculations.iter().filter_map(|calculation| {
-        let holds = held_by(*calculation)?;
-        Some((calculation.column(&spec.column), holds))
-    });
-    std::iter::once((spec.column.clone(), UnitRole::Values))
-        .chain(calculated)
-        .collect()
+    in_unit_of_metric(&spec.column, &spec.calculations, |calculation| {
+        calculation.column(&spec.column)
+    })
 }
 
 fn by_name(columns: &[(String, UnitRole)]) -> Vec<(&str, UnitRole)> {
@@ -430,23 +340,6 @@ fn by_name(columns: &[(String, UnitRole)]) -> Vec<(&str, UnitRole)> {
         .iter()
         .map(|(name, holds)| (name.as_str(), holds.clone()))
         .collect()
-}
-
-fn refuse_calculations(query: &SeriesQuery, traits: &MetricTraits) -> Result<(), ApiError> {
-    let refused = query
-        .calculations
-        .iter()
-        .find(|calculation| !calculation.fits_amounts());
-    match refused.filter(|_| traits.kind == Some(MetricKind::Cumulative)) {
-        None => Ok(()),
-        Some(refused) => Err(invalid(
-            ["query", "calculations"],
-            format!(
-                "{refused} is not supported on cumulative metrics such as {}; count is",
-                query.metric
-            ),
-        )),
-    }
 }
 
 fn refuse_too_many(app: &App, cells: u64) -> Result<(), ApiError> {

@@ -3,31 +3,26 @@
 use axum::extract::State;
 use axum::response::Response;
 
-use crate::api::app::{App, Shared};
+use crate::api::app::Shared;
 use crate::api::data::asking::Asking;
-use crate::api::data::named_metrics::{NamedMetric, each_once, named_metrics, stages};
+use crate::api::data::computed_metric::{Computation, in_unit_of_metric, windows_of_each};
+use crate::api::data::named_metrics::{each_once, named_metrics};
 use crate::api::data::names::all_meant;
-use crate::api::data::partitions::metric_partition;
-use crate::api::data::units::{RequestedUnits, UnitHindrance, held_by};
+use crate::api::data::units::RequestedUnits;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
-use crate::api::problem::{ApiError, invalid};
+use crate::api::problem::ApiError;
 use crate::api::query_params::{Choice as _, Form, FromParams, Need, Params};
-use crate::auth::grants::{GrantAuthority, Readable};
-use crate::auth::tokens::Reader;
+use crate::auth::grants::Readable;
 use crate::model::columns::VALUE;
 use crate::model::grid::Grid;
-use crate::model::ids::PersonId;
-use crate::model::registry::{MetricKind, MetricTraits, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
-use crate::query::TypedPartition;
 use crate::query::attached::Reach;
-use crate::query::filter::Condition;
-use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, SeriesSpec};
+use crate::query::series::{Calculation, Gaps, SeriesSpec};
 use crate::query::sleep::spec::around;
-use crate::query::units::{DisplayUnit, UnitRole};
+use crate::query::units::UnitRole;
 
 use super::PermittedSleepQuery;
 use super::query::CyclesQuery;
@@ -108,21 +103,30 @@ pub async fn sleep_cycles_extended(
     let spec = permitted.cycles(&query.cycles)?;
     let range = window(&query, permitted.clip);
     let names = all_meant(&app, reader, owner, &query.metrics).await?;
-    let mut permits = Vec::with_capacity(names.len());
-    for metric in &names {
-        permits.push(
-            app.grants
-                .windows(reader, owner, &TypeId::new(metric), range)
-                .await?,
-        );
-    }
-    let metrics = attached(&app, reader, owner, (&query, &names), range).await?;
+    let permits = windows_of_each(&app, reader, owner, &names, range).await?;
+    let named = named_metrics(&app, owner, &names).await?;
+    let computation = Computation {
+        app: &app,
+        reader,
+        owner,
+        preferences: Preferences::of(&app.catalog, owner).await?,
+        grid: &Grid::uniform(range, BIN),
+        zone: Zone::UTC,
+        calculations: &query.calculations,
+        parameter: CALCULATIONS,
+        gaps: Gaps {
+            drop: true,
+            replace: false,
+        },
+        units: query.units,
+    };
+    let metrics = computation.of_each(named).await?;
     let partition = permitted.partition().await?;
     let slot = asking.request.admitted(&app).await?;
     let series = permits
         .iter()
         .zip(&metrics)
-        .map(|(permit, metric)| metric.within(&app, permit));
+        .map(|(permit, metric)| metric.within(permit));
     let reach = Reach {
         most_cells: app.settings.cell_limit,
         ..query.reach
@@ -141,7 +145,7 @@ pub async fn sleep_cycles_extended(
     for metric in &metrics {
         if let Some(unit) = &metric.unit {
             let column = metric.spec.column.as_str();
-            let held = [(column, UnitRole::Members(metric.members()))];
+            let held = [(column, UnitRole::Members(members(&metric.spec)))];
             prepared = prepared.in_unit(unit, &held, &format!("{column}_unit"))?;
         }
     }
@@ -169,99 +173,9 @@ fn window(query: &ExtendedQuery, clip: bool) -> TimeRange {
     TimeRange::new(start, end).unwrap_or(range)
 }
 
-/// A metric to attach.
-struct Metric {
-    partition: TypedPartition,
-    conditions: Vec<Condition>,
-    spec: SeriesSpec,
-    traits: MetricTraits,
-    /// The unit that its values are shown in; `None` if it has no unit.
-    unit: Option<DisplayUnit>,
-}
-
-impl Metric {
-    /// The members of its windows that are in this unit.
-    fn members(&self) -> Vec<(String, UnitRole)> {
-        let calculated = self.spec.calculations.iter().filter_map(|calculation| {
-            let holds = held_by(*calculation)?;
-            Some((calculation.name().to_string(), holds))
-        });
-        std::iter::once((VALUE.to_owned(), UnitRole::Values))
-            .chain(calculated)
-            .collect()
-    }
-
-    fn within<'a>(&'a self, app: &App, permit: &'a Readable) -> AskedSeries<'a, GrantAuthority> {
-        AskedSeries {
-            permit,
-            partition: &self.partition,
-            conditions: &self.conditions,
-            spec: self.spec.clone(),
-            stages: stages(app, &self.traits),
-        }
-    }
-}
-
-async fn attached(
-    app: &App,
-    reader: &Reader,
-    owner: PersonId,
-    (query, names): (&ExtendedQuery, &[String]),
-    range: TimeRange,
-) -> Result<Vec<Metric>, ApiError> {
-    let named = named_metrics(app, owner, names).await?;
-    let preferences = Preferences::of(&app.catalog, owner).await?;
-    let mut metrics = Vec::with_capacity(named.len());
-    for NamedMetric {
-        resolved,
-        traits,
-        column,
-    } in named
-    {
-        refuse_calculations(&query.calculations, &traits, resolved.id().as_str())?;
-        let (partition, conditions) = metric_partition(app, reader, owner, &resolved).await?;
-        let unit = query
-            .units
-            .display_unit(app, reader, &resolved.data_type, |moves_zero| {
-                let sums = query.calculations.contains(&Calculation::Sum);
-                (moves_zero && sums).then_some((CALCULATIONS, UnitHindrance::Sums))
-            })
-            .await?;
-        metrics.push(Metric {
-            partition,
-            conditions,
-            spec: SeriesSpec {
-                column,
-                grid: Grid::uniform(range, BIN),
-                zone: Zone::UTC,
-                measure: Measure::of(&traits),
-                calculations: query.calculations.clone(),
-                gaps: Gaps {
-                    drop: true,
-                    replace: false,
-                },
-                chosen_sources: preferences.chosen_sources(&resolved.data_type.id),
-            },
-            traits,
-            unit,
-        });
-    }
-    Ok(metrics)
-}
-
-fn refuse_calculations(
-    calculations: &[Calculation],
-    traits: &MetricTraits,
-    metric: &str,
-) -> Result<(), ApiError> {
-    let refused = calculations
-        .iter()
-        .find(|calculation| !calculation.fits_amounts());
-    match refused.filter(|_| traits.kind == Some(MetricKind::Cumulative)) {
-        None => Ok(()),
-        Some(refused) => Err(invalid(
-            ["query", CALCULATIONS],
-            format!("{refused} is not supported on cumulative metrics such as {metric}; count is"),
-        )),
-    }
+/// The members of a metric's windows that are in its unit.
+fn members(spec: &SeriesSpec) -> Vec<(String, UnitRole)> {
+    in_unit_of_metric(VALUE, &spec.calculations, |calculation| {
+        calculation.name().to_owned()
+    })
 }
