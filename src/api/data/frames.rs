@@ -4,6 +4,9 @@
 //! The question of a frame is asked as if its person asked it themselves, by the same routes and under the
 //! same decisions, and every fetch decides again whether the answer may still be read.
 
+mod question;
+mod sweep;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,16 +15,16 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::header::{CONTENT_TYPE, LOCATION};
-use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
-use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use self::question::question_address;
+pub use self::sweep::sweep;
 use crate::api::answer_headers::header_value;
 use crate::api::app::{App, Shared};
 use crate::api::docs::bodies::RawBytes;
@@ -49,15 +52,7 @@ const PATH: &str = "/data/v1/frames";
 const BYTES_PATH: &str = "/data/v1/frame";
 /// The file name of the bytes; the extension of their form follows.
 const NAME: &str = "answer";
-/// The prefix of every question's path.
-const QUESTIONS: &str = "/data/";
-/// The most bytes of a question: more than any address that clients can send.
-const LONGEST_QUESTION: usize = 64 << 10;
-/// Parameters about the form of an answer, which the frame sets itself.
-const OF_FORM: [&str; 2] = ["output", "format"];
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// The time between two searches for frames that have expired or may no longer be read.
-const SWEEP_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The routes that read, to be called from within a request.
 #[derive(Clone, Debug)]
@@ -137,7 +132,7 @@ pub async fn create(
     Sent(body): Sent<NewFrame>,
 ) -> Result<Response, ApiError> {
     let format = body.format.unwrap_or(OutputMethod::Parquet);
-    let uri = question(&body.question, &app.settings.public_url, format)?;
+    let uri = question_address(&body.question, &app.settings.public_url, format)?;
     if let Err(beyond) = reader.reach().admits(true, uri.path()) {
         return Err(ApiError::forbidden(beyond.to_string()));
     }
@@ -309,77 +304,6 @@ pub async fn bytes(
     Ok((meter.map(Extension), answer).into_response())
 }
 
-/// Removes frames that have expired or may no longer be read, until `stop` is called.
-pub async fn sweep(app: Shared, stop: CancellationToken) {
-    loop {
-        if let Err(error) = sweep_once(&app).await {
-            tracing::warn!(%error, "frames that are over stay until the next look");
-        }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(SWEEP_INTERVAL) => {}
-        }
-    }
-}
-
-async fn sweep_once(app: &App) -> Result<(), FrameError> {
-    for (frame, is_over) in app.frames.everybodys().await? {
-        let goes = is_over
-            || is_readable(app, &frame)
-                .await
-                .is_ok_and(|is_readable| !is_readable);
-        if !goes {
-            continue;
-        }
-        match app.frames.discard(&frame).await {
-            // Damage to what belongs to one person does not keep the frames of others.
-            Err(FrameError::Store(error)) if error.is_damage() => {
-                tracing::error!(frame = %frame.id, %error, "a frame that is over stays; run `almanac check`");
-            }
-            // If another node was faster, the frame is gone as well.
-            discarded => {
-                discarded?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The address of the question in `text`, in the form of the frame.
-fn question(text: &str, public_url: &str, format: OutputMethod) -> Result<Uri, ApiError> {
-    let refused = |message: &str| invalid(["body", "question"], message);
-    if text.len() > LONGEST_QUESTION {
-        return Err(refused("the question is longer than any address can be"));
-    }
-    let asked = text.strip_prefix(public_url).unwrap_or(text);
-    if !asked.starts_with(QUESTIONS) {
-        return Err(refused(
-            "expected the path and query of a read below /data/, such as /data/v1alpha1/metric/…",
-        ));
-    }
-    let (path, query) = asked.split_once('?').unwrap_or((asked, ""));
-    let is_of_form = |part: &&str| {
-        let name = part.split('=').next().unwrap_or_default();
-        OF_FORM.contains(&name)
-    };
-    let mut address = format!("{path}?output={}", format.name());
-    for part in query
-        .split('&')
-        .filter(|part| !part.is_empty() && !is_of_form(part))
-    {
-        address.push('&');
-        address.push_str(part);
-    }
-    let address = address.replace(' ', "%20");
-    let parsed = PathAndQuery::try_from(address).map_err(|_| {
-        refused(
-            "this is not an address; percent-encode the characters that an address may not \
-                              contain",
-        )
-    })?;
-    Ok(Uri::from(parsed))
-}
-
 async fn keep(writer: &mut FrameWriter, body: Body) -> Result<(), ApiError> {
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
@@ -406,7 +330,7 @@ async fn grounds_of(app: &App, reader: &Reader) -> Result<String, ApiError> {
 
 /// The caller's frame, if their token could have asked for it.
 async fn own(app: &App, reader: &Reader, id: &str) -> Result<Frame, ApiError> {
-    let frame = app.frames.get(reader.person(), id_in_path(id)?).await?;
+    let frame = app.frames.get(reader.person(), frame_id(id)?).await?;
     if !grounds_in(&frame)?.lie_within(reader.reach()) {
         return Err(ApiError::forbidden(Beyond::Types.to_string()));
     }
@@ -437,7 +361,7 @@ fn file_name(frame: &Frame) -> String {
     format!("{NAME}.{ending}")
 }
 
-fn id_in_path(text: &str) -> Result<Uuid, ApiError> {
+fn frame_id(text: &str) -> Result<Uuid, ApiError> {
     Uuid::try_parse(text).map_err(|_| ApiError::not_found(format!("there is no frame {:?}", beginning(text))))
 }
 
@@ -450,47 +374,6 @@ impl From<FrameError> for ApiError {
             FrameError::TooLarge(_) => Fault::new(["body", "question"], "too_large", detail).into(),
             FrameError::Damaged { .. } => Self::damaged(detail),
             FrameError::Store(error) => error.into(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn asked(text: &str) -> Result<String, u16> {
-        question(text, "https://home.example/almanac", OutputMethod::Parquet)
-            .map(|uri| uri.to_string())
-            .map_err(|error| error.status().as_u16())
-    }
-
-    #[test]
-    fn a_question_is_asked_in_the_form_of_the_frame_whatever_it_said_of_forms() {
-        let expected = Ok("/data/v0/x/metric_samples?output=parquet&metric=HeartRate".to_owned());
-        for text in [
-            "/data/v0/x/metric_samples?metric=HeartRate",
-            "/data/v0/x/metric_samples?output=csv&metric=HeartRate",
-            "/data/v0/x/metric_samples?metric=HeartRate&format=json&",
-            "https://home.example/almanac/data/v0/x/metric_samples?metric=HeartRate",
-        ] {
-            assert_eq!(asked(text), expected, "{text}");
-        }
-        assert_eq!(
-            asked("/data/v0/metrics_catalog"),
-            Ok("/data/v0/metrics_catalog?output=parquet".to_owned())
-        );
-    }
-
-    #[test]
-    fn what_is_no_read_is_no_question() {
-        for text in [
-            "",
-            "HeartRate",
-            "/user/v1alpha1/info",
-            "https://elsewhere.example/data/v0/x",
-            "/data/\u{7f}",
-        ] {
-            assert_eq!(asked(text), Err(422), "{text}");
         }
     }
 }
