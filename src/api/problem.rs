@@ -52,13 +52,20 @@ pub struct Failure {
     status: StatusCode,
     /// For the log only.
     pub reason: String,
-    /// Stored data is damaged.
-    pub damage: bool,
-    /// Nothing failed: there was no room.
-    pub overload: bool,
-    /// The change may have happened all the same.
-    unknown: bool,
+    pub cause: FailureCause,
     retry_after: Option<Duration>,
+}
+
+/// What a failure comes from, as far as it is answered or counted differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureCause {
+    Fault,
+    /// Stored data is damaged.
+    Damage,
+    /// Nothing failed: there was no room.
+    Overload,
+    /// The change may have happened all the same.
+    OutcomeUnknown,
 }
 
 /// The problem document.
@@ -109,11 +116,16 @@ impl ApiError {
         Self(Box::new(Inner::Failure(Failure {
             status,
             reason: reason.to_string(),
-            damage: false,
-            overload: false,
-            unknown: false,
+            cause: FailureCause::Fault,
             retry_after,
         })))
+    }
+
+    fn with_cause(mut self, cause: FailureCause) -> Self {
+        if let Inner::Failure(failure) = &mut *self.0 {
+            failure.cause = cause;
+        }
+        self
     }
 
     fn with_header(mut self, name: axum::http::HeaderName, value: HeaderValue) -> Self {
@@ -231,20 +243,12 @@ impl ApiError {
     /// 503 because there is no room now, although nothing is wrong. `reason` is for the log, which puts many
     /// into one line.
     pub fn overloaded(reason: impl Display, retry_after: Duration) -> Self {
-        let mut error = Self::unavailable(reason, retry_after);
-        if let Inner::Failure(failure) = &mut *error.0 {
-            failure.overload = true;
-        }
-        error
+        Self::unavailable(reason, retry_after).with_cause(FailureCause::Overload)
     }
 
     /// 503 of its own type: it is unknown whether the change happened. `reason` is for the log.
     pub fn outcome_unknown(reason: impl Display) -> Self {
-        let mut error = Self::unavailable(reason, TRY_LATER);
-        if let Inner::Failure(failure) = &mut *error.0 {
-            failure.unknown = true;
-        }
-        error
+        Self::unavailable(reason, TRY_LATER).with_cause(FailureCause::OutcomeUnknown)
     }
 
     /// 504: the deadline passed before there was an answer.
@@ -259,11 +263,7 @@ impl ApiError {
 
     /// 500 because what is stored is damaged, which is counted. `reason` is for the log.
     pub fn damaged(reason: impl Display) -> Self {
-        let mut error = Self::internal(reason);
-        if let Inner::Failure(failure) = &mut *error.0 {
-            failure.damage = true;
-        }
-        error
+        Self::internal(reason).with_cause(FailureCause::Damage)
     }
 
     /// 501, for parts of the interface that this service does not support.
@@ -350,8 +350,9 @@ impl Failure {
     /// The answer to a failed request, which names the request as `incident`.
     #[must_use]
     pub fn response(&self, incident: Option<&str>) -> Response {
+        let is_unknown = self.cause == FailureCause::OutcomeUnknown;
         let detail = match (self.status, incident) {
-            _ if self.unknown => "the database broke off before it said whether this happened; it may have \
+            _ if is_unknown => "the database broke off before it said whether this happened; it may have \
                                   happened, or may not: look, or send it again with the same ids or the same \
                                   Idempotency-Key"
                 .to_owned(),
@@ -367,7 +368,7 @@ impl Failure {
             (_, None) => "the service failed; its log has the reason".to_owned(),
         };
         let instance = incident.map(|incident| format!("urn:request:{incident}"));
-        let kind = self.unknown.then_some("outcome-unknown");
+        let kind = is_unknown.then_some("outcome-unknown");
         let mut response = document(kind, self.status, detail, instance);
         if let Some(retry_after) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, seconds(retry_after));

@@ -23,7 +23,7 @@ use crate::api::extract::{Notes, RequestId};
 use crate::api::header_names::{X_IGNORED_PARAMETERS, X_REQUEST_ID, X_SVC_RANGE};
 use crate::api::layers::arrival::awaited;
 use crate::api::layers::compression::overlook_refusals;
-use crate::api::problem::{ApiError, Failure};
+use crate::api::problem::{ApiError, Failure, FailureCause};
 use crate::api::serve::Peer;
 use crate::api::traces::{Context, Head};
 use crate::model::time::{Instant, TimeRange};
@@ -109,12 +109,12 @@ fn told(failure: &Failure, id: &RequestId, mut replaced: Response) -> Response {
 
 /// Logs and counts why a request failed.
 fn note_failure(app: &App, route: &str, failure: &Failure, span: &Span) {
-    if failure.overload {
+    if failure.cause == FailureCause::Overload {
         app.metrics.overload.note(&failure.reason);
     } else {
         span.in_scope(|| tracing::error!(route, reason = %failure.reason, "the request failed"));
     }
-    if failure.damage {
+    if failure.cause == FailureCause::Damage {
         app.metrics.meters.store.corrupt.inc();
     }
 }

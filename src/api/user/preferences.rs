@@ -70,7 +70,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::api::problem::Failure;
+    use crate::api::problem::{Failure, FailureCause};
     use crate::model::ids::PersonId;
 
     #[test]
@@ -80,6 +80,7 @@ mod tests {
             reason: "no JSON".to_owned(),
         };
         let response = ApiError::from(error).into_response();
-        assert!(response.extensions().get::<Failure>().unwrap().damage);
+        let failure = response.extensions().get::<Failure>().unwrap();
+        assert_eq!(failure.cause, FailureCause::Damage);
     }
 }
