@@ -12,12 +12,8 @@ use crate::ingest::decompress::ContentEncoding;
 pub fn content_encoding(headers: &HeaderMap) -> Result<ContentEncoding, ApiError> {
     let lines = headers.get_all(CONTENT_ENCODING).iter().map(text_of);
     let said = lines.collect::<Vec<_>>().join(", ");
-    ContentEncoding::from_header(&said).map_err(|unknown| {
-        ApiError::unsupported_media_type(format!(
-            "content-encoding {:?} is not known; use gzip, zstd or none",
-            unknown.0
-        ))
-    })
+    ContentEncoding::from_header(&said)
+        .map_err(|unknown| ApiError::unsupported_media_type(unknown.to_string()))
 }
 
 /// A header as text; `None` if it is not text, which no known value is.

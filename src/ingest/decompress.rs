@@ -34,8 +34,8 @@ pub enum ContentEncoding {
 
 /// `Content-Encoding` names an unknown encoding.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown content encoding {0:?}; send gzip, zstd or none")]
-pub struct UnknownEncoding(pub String);
+#[error("content-encoding {0:?} is not known; use gzip, zstd or none")]
+pub struct UnknownEncoding(String);
 
 impl ContentEncoding {
     /// Reads the value of the `Content-Encoding` header, which may name one encoding.
