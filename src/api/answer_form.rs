@@ -42,16 +42,13 @@ impl AnswerForm {
         Self::with_method(params, method)
     }
 
-    /// Reads `output`, without which it is an array of rows, and where the page begins.
-    pub fn of_pages(params: &mut Params<'_>) -> Option<Self> {
+    /// Reads where the page begins, and with `read` the rest of the form.
+    pub fn paged(
+        params: &mut Params<'_>,
+        read: impl FnOnce(&mut Params<'_>) -> Option<Self>,
+    ) -> Option<Self> {
         let cursor = params.text("cursor");
-        Self::read(params).map(|form| Self { cursor, ..form })
-    }
-
-    /// Reads `output`, which is required, and where the page begins.
-    pub fn required_of_pages(params: &mut Params<'_>) -> Option<Self> {
-        let cursor = params.text("cursor");
-        Self::required(params).map(|form| Self { cursor, ..form })
+        read(params).map(|form| Self { cursor, ..form })
     }
 
     /// Reads `format`, or `output` in its place.
@@ -77,16 +74,6 @@ impl AnswerForm {
             );
         }
         Self::with_method(params, Some(output.or(named).unwrap_or(otherwise)))
-    }
-
-    /// Reads `output`, which replaces another parameter that named a method, and where the page begins.
-    pub fn in_place_of_pages(
-        params: &mut Params<'_>,
-        named: Option<OutputMethod>,
-        otherwise: OutputMethod,
-    ) -> Option<Self> {
-        let cursor = params.text("cursor");
-        Self::in_place_of(params, named, otherwise).map(|form| Self { cursor, ..form })
     }
 
     fn with_method(params: &mut Params<'_>, method: Option<OutputMethod>) -> Option<Self> {

@@ -29,7 +29,10 @@ pub struct CalendarsQuery {
 
 impl FromParams for CalendarsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (identifiers, form) = (params.list_and_whole("vendor_ids"), AnswerForm::of_pages(params));
+        let (identifiers, form) = (
+            params.list_and_whole("vendor_ids"),
+            AnswerForm::paged(params, AnswerForm::read),
+        );
         Some(Self {
             identifiers,
             form: form?,
@@ -75,7 +78,7 @@ impl FromParams for EventsQuery {
         let (range, calendars, form) = (
             params.range(),
             params.uuids("calendar_ids"),
-            AnswerForm::of_pages(params),
+            AnswerForm::paged(params, AnswerForm::read),
         );
         Some(Self {
             range: range?,

@@ -46,7 +46,7 @@ pub struct RangeQuery {
 
 impl FromParams for RangeQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, form) = (params.range(), AnswerForm::of_pages(params));
+        let (range, form) = (params.range(), AnswerForm::paged(params, AnswerForm::read));
         Some(Self {
             range: range?,
             form: form?,
@@ -90,7 +90,7 @@ impl FromParams for VisitsQuery {
         let (range, derive, form) = (
             params.range(),
             params.flag_or("derive", false),
-            AnswerForm::of_pages(params),
+            AnswerForm::paged(params, AnswerForm::read),
         );
         let ends = params.choice_or("open_ends", OpenEnds::Sentinel);
         Some(Self {
@@ -164,7 +164,7 @@ impl FromParams for MapsQuery {
         let (range, source, form) = (
             params.range(),
             params.text("svc_source_id"),
-            AnswerForm::of_pages(params),
+            AnswerForm::paged(params, AnswerForm::read),
         );
         Some(Self {
             range: range?,
@@ -279,7 +279,7 @@ impl FromParams for UpdatesQuery {
         let (range, sources, form) = (
             params.range(),
             location_sources(params),
-            AnswerForm::of_pages(params),
+            AnswerForm::paged(params, AnswerForm::read),
         );
         Some(Self {
             range: range?,

@@ -79,7 +79,9 @@ impl FromParams for SelectorQuery {
             LineFormat::Csv => OutputMethod::Csv,
             LineFormat::Json => OutputMethod::Ndjson,
         });
-        let form = AnswerForm::in_place_of_pages(params, lines, OutputMethod::Ndjson);
+        let form = AnswerForm::paged(params, |params| {
+            AnswerForm::in_place_of(params, lines, OutputMethod::Ndjson)
+        });
         let units = RequestedUnits::read(params);
         let owner = params.owner();
         let text = params.required_text("q")?;

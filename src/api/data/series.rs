@@ -113,7 +113,7 @@ impl FromParams for GroupedQuery {
 
 impl GridQuery {
     fn read(params: &mut Params<'_>) -> Option<Self> {
-        let (range, form) = (params.range(), AnswerForm::required_of_pages(params));
+        let (range, form) = (params.range(), AnswerForm::paged(params, AnswerForm::required));
         let rate = params.parsed_or("samprate", DEFAULT_RATE, SampleRate::parse);
         let zone = params.zone("tz");
         let partial = params.flag_or("partial", false);

@@ -111,7 +111,7 @@ impl FromParams for SeriesQuery {
         let (sources, names, form) = (
             location_sources(params),
             wants_names(params),
-            AnswerForm::of_pages(params),
+            AnswerForm::paged(params, AnswerForm::read),
         );
         Some(Self {
             spec: SeriesSpec {

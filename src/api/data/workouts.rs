@@ -26,7 +26,7 @@ pub struct WorkoutsQuery {
 
 impl FromParams for WorkoutsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, form) = (params.range(), AnswerForm::of_pages(params));
+        let (range, form) = (params.range(), AnswerForm::paged(params, AnswerForm::read));
         Some(Self {
             range: range?,
             form: form?,
