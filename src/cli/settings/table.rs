@@ -708,14 +708,14 @@ pub const SETTINGS: &[Entry] = &[
         "limit-sources",
         "ALMANAC_LIMIT_SOURCES",
         "10000",
-        "Sources that one person's records may name",
+        "Sources that one person's records may name; several nodes together may let in a few more",
     ),
     entry(
         "limit_keys",
         "limit-keys",
         "ALMANAC_LIMIT_KEYS",
         "1000000",
-        "Idempotency keys that one person may use in a week",
+        "Idempotency keys that one person may use in a week; several nodes together may let in a few more",
     ),
     entry(
         "log",

@@ -1,5 +1,5 @@
 use super::given::{Origin, Sources};
-use super::table::SETTINGS;
+use super::table::{Entry, SETTINGS};
 use super::*;
 
 fn none(_: &str) -> Option<String> {
@@ -445,6 +445,24 @@ fn what_nobody_sets_shows_what_follows_from_the_rest() {
     );
     assert_eq!(shown("public_url").0, "http://127.0.0.1:8080");
     assert_eq!(shown("jwks_url"), ("-".to_owned(), "default".to_owned()));
+}
+
+#[test]
+fn the_page_for_operators_says_of_every_setting_what_its_help_says() {
+    let page = include_str!("../../../docs/OPERATIONS.md");
+    let (_, table) = page
+        .split_once("| variable | default | meaning |\n|---|---|---|\n")
+        .unwrap();
+    let rows: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
+    let row = |entry: &Entry| {
+        let default = match entry.default {
+            "" => String::new(),
+            default => format!("`{default}`"),
+        };
+        format!("| `{}` | {default} | {} |", entry.variable, entry.help)
+    };
+    let expected: Vec<String> = SETTINGS.iter().map(row).collect();
+    assert_eq!(rows, expected);
 }
 
 #[test]
