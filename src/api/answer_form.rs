@@ -130,7 +130,7 @@ impl AnswerForm {
     pub fn packing(&self, headers: &HeaderMap) -> Packing {
         let buffers = if self.method.is_arrow() {
             self.compression
-                .or_else(|| undone(self.method.media_type(), headers))
+                .or_else(|| accepted_compression(self.method.media_type(), headers))
         } else {
             None
         };
@@ -149,7 +149,7 @@ impl AnswerForm {
 
 /// The compression that `Accept` names for the media type with the greatest weight, the first of equals:
 /// `…; codecs="zstd, lz4"; q=0.5`.
-fn undone(media_type: &str, headers: &HeaderMap) -> Option<BufferCompression> {
+fn accepted_compression(media_type: &str, headers: &HeaderMap) -> Option<BufferCompression> {
     let lines = headers.get_all(ACCEPT);
     let lines = lines.iter().filter_map(|line| line.to_str().ok());
     let mut wanted: Option<(f64, BufferCompression)> = None;

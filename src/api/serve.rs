@@ -226,7 +226,7 @@ async fn connected(
         tracing::debug!(%error, "could not turn off delays on a connection");
     }
     let Some(certificate) = &terms.certificate else {
-        return Box::pin(spoken(stream, peer, router, &terms)).await;
+        return Box::pin(drive_connection(stream, peer, router, &terms)).await;
     };
     let greeted = tokio::select! {
         biased;
@@ -236,7 +236,7 @@ async fn connected(
         }
     };
     match greeted {
-        Ok(Ok(stream)) => Box::pin(spoken(stream, peer, router, &terms)).await,
+        Ok(Ok(stream)) => Box::pin(drive_connection(stream, peer, router, &terms)).await,
         Ok(Err(error)) => tracing::debug!(%error, "a connection does not speak TLS"),
         Err(_) => tracing::debug!("a connection did not come to speak TLS in time"),
     }
@@ -244,7 +244,7 @@ async fn connected(
 
 /// Drives a connection to its end. It also ends when it is idle for too long, or when the client does not
 /// take its answers.
-async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Terms) {
+async fn drive_connection(stream: impl Transport, peer: IpAddr, router: Router, terms: &Terms) {
     let limit = terms.slow_client_limit;
     let usage = Usage::begin();
     let asking = Arc::clone(&usage);
@@ -259,7 +259,7 @@ async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Te
             if ends {
                 *response.version_mut() = version;
             }
-            Ok::<_, Infallible>(asked.answered(response, ends))
+            Ok::<_, Infallible>(asked.watch_response(response, ends))
         }
     });
     let stream = Impatient::new(stream, limit, Arc::clone(&usage));

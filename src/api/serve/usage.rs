@@ -144,7 +144,7 @@ impl OpenRequest {
     /// The answer, whose body reports how it is taken. `ends_connection`: only the end of the connection
     /// marks its end.
     #[must_use]
-    pub(super) fn answered(self, response: Response, ends_connection: bool) -> Response {
+    pub(super) fn watch_response(self, response: Response, ends_connection: bool) -> Response {
         if response.body().is_end_stream() {
             return response;
         }
@@ -264,7 +264,7 @@ mod tests {
     async fn an_answer_that_ends_its_connection_is_whole_when_that_has_ended_in_good_order() {
         let answered = |usage: &Arc<Usage>, parts: [Result<&'static str, std::io::Error>; 1], ends: bool| {
             let body = Body::from_stream(futures::stream::iter(parts));
-            let response = usage.request().answered(Response::new(body), ends);
+            let response = usage.request().watch_response(Response::new(body), ends);
             response.into_body().into_data_stream()
         };
         let marked = Usage::begin();
@@ -297,7 +297,7 @@ mod tests {
         let usage = Usage::begin();
         let parts = futures::stream::iter(["one", "two"].map(Ok::<_, std::io::Error>));
         let body = Body::from_stream(parts.chain(futures::stream::pending()));
-        let response = usage.request().answered(Response::new(body), false);
+        let response = usage.request().watch_response(Response::new(body), false);
         let mut parts = response.into_body().into_data_stream();
         for _ in 0..2 {
             assert_eq!((now(&usage), later(&usage)), (State::InUse, State::Stalled));
