@@ -216,7 +216,7 @@ impl Types {
     /// The id that `name` stands for: itself if it is an id, otherwise that of the one type of `owner` with
     /// this name. A name never hides a built-in type, archived types have no names, and an unknown text is
     /// returned unchanged, unless it resembles such a name.
-    pub async fn meant(&self, owner: PersonId, name: &str) -> Result<String, TypesError> {
+    pub async fn resolve_name(&self, owner: PersonId, name: &str) -> Result<String, TypesError> {
         if self.stands_for_itself(name) {
             return Ok(name.to_owned());
         }
@@ -236,7 +236,7 @@ impl Types {
 
     /// The ids that several names stand for, for which the own types are read once. A text without a meaning
     /// is returned unchanged, whatever it resembles: what is wrong with a list is told of all of it at once.
-    pub async fn all_meant(&self, owner: PersonId, names: &[String]) -> Result<Vec<String>, TypesError> {
+    pub async fn resolve_names(&self, owner: PersonId, names: &[String]) -> Result<Vec<String>, TypesError> {
         if names.iter().all(|name| self.stands_for_itself(name)) {
             return Ok(names.to_vec());
         }

@@ -33,7 +33,7 @@ use crate::query::statistic::Statistic;
 use crate::query::units::UnitRole;
 use crate::query::{Prepared, TypedPartition};
 
-use super::names::meant;
+use super::names::resolve_name;
 use super::partitions::{partitions_of, readable};
 use super::read_request::ReadRequest;
 use super::records::Selection;
@@ -296,7 +296,7 @@ async fn permits_for(
         return Ok((data_type, permits));
     }
     let owner = query.selection.which.person(reader)?;
-    let data_type = TypeId::new(&meant(app, reader, owner, request.data_type).await?);
+    let data_type = TypeId::new(&resolve_name(app, reader, owner, request.data_type).await?);
     let permit = app.grants.windows(reader, owner, &data_type, query.range).await?;
     Ok((data_type, vec![permit]))
 }

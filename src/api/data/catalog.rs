@@ -24,7 +24,7 @@ use crate::output::{ColumnKind, ListedColumn, joined};
 use crate::people::annotations::AnnotationRow;
 use crate::people::types::TypesError;
 
-use super::names::{all_meant, meant};
+use super::names::{resolve_name, resolve_names};
 use super::shared_types::{self, live_annotations};
 
 const LISTED_COLUMNS: [ListedColumn; 4] = [
@@ -157,7 +157,7 @@ async fn named_types(
     owner: PersonId,
     values: &[String],
 ) -> Result<Vec<String>, ApiError> {
-    let wholes = all_meant(app, reader, owner, values).await?;
+    let wholes = resolve_names(app, reader, owner, values).await?;
     let mut names = Vec::with_capacity(values.len());
     for (value, whole) in values.iter().zip(wholes) {
         if whole == *value {
@@ -166,7 +166,7 @@ async fn named_types(
             names.push(whole);
         }
     }
-    all_meant(app, reader, owner, &names).await
+    resolve_names(app, reader, owner, &names).await
 }
 
 /// Whose type a path means.
@@ -305,7 +305,7 @@ async fn listed_type(
     name: &str,
 ) -> Result<(ReadableTypes, String), ApiError> {
     let owner = owner.unwrap_or_else(|| reader.person());
-    let name = meant(app, reader, owner, name).await?;
+    let name = resolve_name(app, reader, owner, name).await?;
     let id = TypeId::new(&name);
     let permit = app
         .grants

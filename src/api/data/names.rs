@@ -13,9 +13,14 @@ use crate::query::places::Granted;
 
 /// The id that `name` stands for in a question about `owner`. The names that other people gave are private:
 /// in questions about them only ids are understood, and any other text is returned unchanged.
-pub async fn meant(app: &App, reader: &Reader, owner: PersonId, name: &str) -> Result<String, ApiError> {
+pub async fn resolve_name(
+    app: &App,
+    reader: &Reader,
+    owner: PersonId,
+    name: &str,
+) -> Result<String, ApiError> {
     if reader.owns(owner) {
-        Ok(app.types.meant(owner, name).await?)
+        Ok(app.types.resolve_name(owner, name).await?)
     } else {
         Ok(name.to_owned())
     }
@@ -23,14 +28,14 @@ pub async fn meant(app: &App, reader: &Reader, owner: PersonId, name: &str) -> R
 
 /// The ids that several names stand for in a question about `owner`. A name without a meaning is returned
 /// unchanged: a list reports all of its wrong names at once.
-pub async fn all_meant(
+pub async fn resolve_names(
     app: &App,
     reader: &Reader,
     owner: PersonId,
     names: &[String],
 ) -> Result<Vec<String>, ApiError> {
     if reader.owns(owner) {
-        Ok(app.types.all_meant(owner, names).await?)
+        Ok(app.types.resolve_names(owner, names).await?)
     } else {
         Ok(names.to_vec())
     }

@@ -22,7 +22,7 @@ use crate::query::Order;
 use crate::query::filter::{Condition, parse_all};
 use crate::query::records::RecordsSpec;
 
-use super::names::meant;
+use super::names::resolve_name;
 use super::permitted_records::{NamedRecords, PermittedRecords};
 use super::read_request::ReadRequest;
 use super::units::RequestedUnits;
@@ -329,7 +329,7 @@ async fn permitted(
     let owner = which.person(&request.reader)?;
     let named = NamedRecords {
         owner,
-        data_type: meant(app, &request.reader, owner, name).await?,
+        data_type: resolve_name(app, &request.reader, owner, name).await?,
         conditions: which.conditions,
     };
     PermittedRecords::of(app, request, named, range, None).await

@@ -15,7 +15,7 @@ use crate::model::time::TimeRange;
 use crate::query::Order;
 use crate::query::records::RecordsSpec;
 
-use super::names::meant;
+use super::names::resolve_name;
 use super::partitions::{partitions_of, readable};
 use super::read_request::ReadRequest;
 use super::units::RequestedUnits;
@@ -57,7 +57,7 @@ pub async fn metric_samples(
     Checked(query): Checked<SamplesQuery>,
 ) -> Result<Response, ApiError> {
     let reader = &request.reader;
-    let metric = meant(&app, reader, owner, &query.metric).await?;
+    let metric = resolve_name(&app, reader, owner, &query.metric).await?;
     let permit = app
         .grants
         .windows(reader, owner, &TypeId::new(&metric), query.range)

@@ -23,7 +23,7 @@ use crate::query::records::RecordsSpec;
 use crate::query::selector::{Extent, Selector};
 use crate::query::{Order, Prepared, QueryError, TypedPartition};
 
-use super::names::meant;
+use super::names::resolve_name;
 use super::permitted_records::{NamedRecords, PermittedRecords};
 use super::read_request::ReadRequest;
 use super::units::RequestedUnits;
@@ -120,7 +120,7 @@ pub async fn selected_records(
     } = &query.selector;
     let pages = Pages::of_address(&app.tickets, owner, "selected", request.words());
     let after = pages.place(query.form.cursor.as_deref())?;
-    let name = meant(&app, reader, owner, name).await?;
+    let name = resolve_name(&app, reader, owner, name).await?;
     let range = query.selector.range(request.now(&app));
     if matches!(extent, Extent::Back(_)) {
         notes.understood_range(range);

@@ -32,7 +32,7 @@ use super::computed_metric::{
     Computation, hindrance, in_unit_of_metric, refuse_calculations, windows_of_each,
 };
 use super::named_metrics::{each_once, named_metrics, series_traits, stages};
-use super::names::{all_meant, meant};
+use super::names::{resolve_name, resolve_names};
 use super::partitions::metric_partition;
 use super::read_request::ReadRequest;
 use super::units::RequestedUnits;
@@ -159,7 +159,7 @@ pub async fn metric_time_series(
 ) -> Result<Response, ApiError> {
     let (reader, grid_query) = (&request.reader, &query.grid_query);
     let page = SeriesPage::of(&app, &request, owner, "series", grid_query)?;
-    let metric = meant(&app, reader, owner, &query.metric).await?;
+    let metric = resolve_name(&app, reader, owner, &query.metric).await?;
     let permit = app
         .grants
         .windows(reader, owner, &TypeId::new(&metric), grid_query.range)
@@ -222,7 +222,7 @@ pub async fn time_series_grouped(
     let (reader, grid_query) = (&request.reader, &query.grid_query);
     let owner = reader.asks_about(query.owner);
     let page = SeriesPage::of(&app, &request, owner, "series side by side", grid_query)?;
-    let names = all_meant(&app, reader, owner, &query.metrics).await?;
+    let names = resolve_names(&app, reader, owner, &query.metrics).await?;
     let permits = windows_of_each(&app, reader, owner, &names, grid_query.range).await?;
     let metrics = named_metrics(&app, owner, &names).await?;
     let grid = grid_query.grid();

@@ -22,7 +22,7 @@ pub(super) struct Recordable {
 /// The type of records named `name`, if `person` can record them. `MomentAnnotation/<uuid>` means the base,
 /// with all records belonging to that annotation.
 pub(super) async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordable, ApiError> {
-    let name = app.types.meant(person, name).await?;
+    let name = app.types.resolve_name(person, name).await?;
     let resolved = app.types.find(person, &name).await?;
     let (mut definition, mut closed) = (None, None);
     if let Some(id) = resolved.annotation {

@@ -27,8 +27,12 @@ async fn types() -> (TempDir, Types) {
 
 async fn is_found_by_both_spellings(types: &Types, own: &TypeId) {
     for name in [COMPOSED, DECOMPOSED] {
-        assert_eq!(types.meant(PERSON, name).await.unwrap(), own.as_str(), "{name:?}");
-        let meant = types.all_meant(PERSON, &[name.to_owned()]).await.unwrap();
+        assert_eq!(
+            types.resolve_name(PERSON, name).await.unwrap(),
+            own.as_str(),
+            "{name:?}"
+        );
+        let meant = types.resolve_names(PERSON, &[name.to_owned()]).await.unwrap();
         assert_eq!(meant, [own.to_string()], "{name:?}");
     }
 }
@@ -102,7 +106,7 @@ async fn changes_that_leave_their_digest_as_it_was_are_seen() {
         assert!(types.catalog.update_definition(&archived, 1).await.unwrap());
     }
     assert_eq!(types.all_own(PERSON).await.unwrap().live().count(), 0);
-    assert_eq!(types.meant(PERSON, "tea").await.unwrap(), "tea");
+    assert_eq!(types.resolve_name(PERSON, "tea").await.unwrap(), "tea");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use crate::api::app::Shared;
 use crate::api::data::asking::Asking;
 use crate::api::data::computed_metric::{Computation, in_unit_of_metric, windows_of_each};
 use crate::api::data::named_metrics::{each_once, named_metrics};
-use crate::api::data::names::all_meant;
+use crate::api::data::names::resolve_names;
 use crate::api::data::units::RequestedUnits;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
@@ -102,7 +102,7 @@ pub async fn sleep_cycles_extended(
     let permitted = PermittedSleepQuery::new(&app, &asking, &query.cycles).await?;
     let spec = permitted.cycles(&query.cycles)?;
     let range = window(&query, permitted.clip);
-    let names = all_meant(&app, reader, owner, &query.metrics).await?;
+    let names = resolve_names(&app, reader, owner, &query.metrics).await?;
     let permits = windows_of_each(&app, reader, owner, &names, range).await?;
     let named = named_metrics(&app, owner, &names).await?;
     let computation = Computation {

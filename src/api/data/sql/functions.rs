@@ -32,7 +32,7 @@ use crate::query::summary::Summary;
 use crate::query::{Order, Prepared, TypedPartition};
 
 use super::holdings::{Readings, Unanswered};
-use super::names::meant;
+use super::names::resolve_name;
 
 /// The default gap that separates two cycles.
 const USUAL_GAP: &str = "PT2H";
@@ -260,7 +260,9 @@ impl Readings {
     /// The caller's type of that name.
     async fn resolved(&self, name: &str) -> Result<ResolvedType> {
         let (app, owner) = (&self.app, self.reader.person());
-        let id = meant(app, owner, name).await.map_err(Unanswered::wrapped)?;
+        let id = resolve_name(app, owner, name)
+            .await
+            .map_err(Unanswered::wrapped)?;
         let name = id.as_ref().map_or(name, TypeId::as_str);
         match app.types.find(owner, name).await {
             Ok(resolved) if resolved.data_type.queryable => Ok(resolved),

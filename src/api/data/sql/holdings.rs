@@ -20,7 +20,7 @@ use crate::people::types::{ResolvedType, TypesError};
 use crate::query::sql::{Call, Holding, Holdings, ListedTable, QuestionFunction};
 use crate::query::{Prepared, Questions, TypedPartition};
 
-use super::names::{meant, snake};
+use super::names::{resolve_name, snake};
 
 /// What one caller may read.
 pub(super) struct Readings {
@@ -43,7 +43,7 @@ impl Readings {
     ) -> Result<Option<Holding<GrantAuthority>>, ApiError> {
         let (app, reader) = (&self.app, &self.reader);
         let owner = of.unwrap_or(reader.person());
-        let Some(id) = meant(app, owner, name).await? else {
+        let Some(id) = resolve_name(app, owner, name).await? else {
             return Ok(None);
         };
         let permit = match app.grants.windows(reader, owner, &id, TimeRange::ALWAYS).await {

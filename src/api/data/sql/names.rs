@@ -44,7 +44,11 @@ pub(super) fn built_in<'a>(registry: &'a Registry, name: &str) -> Option<&'a Arc
 }
 
 /// The id of the type of `owner` that a name stands for, whether or not the caller may see it.
-pub(super) async fn meant(app: &App, owner: PersonId, name: &str) -> Result<Option<TypeId>, TypesError> {
+pub(super) async fn resolve_name(
+    app: &App,
+    owner: PersonId,
+    name: &str,
+) -> Result<Option<TypeId>, TypesError> {
     if let Some(known) = built_in(app.types.registry(), name) {
         return Ok(Some(known.id.clone()));
     }
