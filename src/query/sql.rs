@@ -93,7 +93,7 @@ impl Engine {
     ) -> Result<(Planned, Held), SqlFailure> {
         let state = self.state().clone();
         let work = move || async move {
-            let planned = planned(state, holdings, &question, now).await;
+            let planned = plan(state, holdings, &question, now).await;
             (planned, held)
         };
         match self.on_planner_thread(work).await {
@@ -105,7 +105,7 @@ impl Engine {
     }
 }
 
-async fn planned<Authority: 'static>(
+async fn plan<Authority: 'static>(
     state: SessionState,
     holdings: Arc<dyn Holdings<Authority>>,
     question: &SqlQuestion,
@@ -143,8 +143,8 @@ async fn planned<Authority: 'static>(
     };
     let logical = logical.map_err(wrong)?;
     let own_names = duplicate_names::own_names(&logical).map_err(wrong)?;
-    let logical = rewritten(logical).map_err(wrong)?;
-    let logical = optimized(&state, &logical).map_err(wrong)?;
+    let logical = rewrite(logical).map_err(wrong)?;
+    let logical = optimize(&state, &logical).map_err(wrong)?;
     let planner = state.query_planner();
     let plan = planner.create_physical_plan(&logical, &state).await;
     let plan = plan.map_err(wrong)?;
@@ -199,7 +199,7 @@ impl<Authority: 'static> Planning<'_, Authority> {
 }
 
 /// The plan with the values that its expressions have in SQL, unless it is refused.
-fn rewritten(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+fn rewrite(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     in_plan::refuse_large(&plan)?;
     let only_reads = SQLOptions::new()
         .with_allow_ddl(false)
@@ -217,7 +217,7 @@ fn rewritten(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
 }
 
 /// The plan as it is carried out.
-fn optimized(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+fn optimize(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     match state.optimize(plan) {
         Ok(optimized) => {
             outward::refuse_unjoined(&optimized)?;

@@ -3,7 +3,7 @@
 //!
 //! One person's answer is read after the other, as there may be very many; their periods are put together
 //! where all questions sort and group, on disk if there are more than memory holds: anybody who joins a group
-//! may have records that fill any number of periods. Only periods that are told are held. Knows answers by
+//! may have records that fill any number of periods. Only reported periods are held. Knows answers by
 //! period; does not know people's names or whose answer is whose.
 
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl<Authority> Questions<Authority> {
             return Ok(None);
         }
         let cells = Cells::new(functions.len() + 1, most_cells);
-        let mut told = Told::new(
+        let mut reported = ReportedPeriods::new(
             &functions,
             least,
             cells,
@@ -81,10 +81,10 @@ impl<Authority> Questions<Authority> {
         let periods = self.engine.start(together(plans, &functions)?);
         let mut periods = Box::pin(self.engine.drive(periods, deadline_passed));
         while let Some(batch) = periods.next().await.transpose()? {
-            told.take(&batch)?;
+            reported.take(&batch)?;
         }
-        let left_out = told.left_out;
-        let prepared = Prepared::of(told.in_order(order)?, states, scope);
+        let left_out = reported.left_out;
+        let prepared = Prepared::of(reported.in_order(order)?, states, scope);
         Ok(Some(OverPeople { prepared, left_out }))
     }
 }
@@ -115,8 +115,8 @@ fn together(each: Vec<Plan>, functions: &[Option<Statistic>]) -> Result<Plan> {
     grouped(rows, &[TIME], measures)
 }
 
-/// The periods that are told.
-struct Told {
+/// The periods in which enough people have values.
+struct ReportedPeriods {
     /// The columns of the answer.
     schema: SchemaRef,
     /// How many people must stand behind each number.
@@ -127,7 +127,7 @@ struct Told {
     memory: MemoryReservation,
 }
 
-impl Told {
+impl ReportedPeriods {
     fn new(functions: &[Option<Statistic>], least: u64, cells: Cells, memory: MemoryReservation) -> Self {
         let mut fields = vec![Field::new(TIME, timestamp(), false)];
         fields.extend(functions.iter().map(|function| {
@@ -145,7 +145,7 @@ impl Told {
         }
     }
 
-    /// Keeps those of the periods that are told.
+    /// Keeps those of the periods in which enough people have values.
     fn take(&mut self, periods: &RecordBatch) -> Result<()> {
         // The last column of the answer, and those behind it, are numbers of people.
         let people = self.schema.fields().len() - 1;
@@ -155,21 +155,21 @@ impl Told {
             .skip(people)
             .map(AsArray::as_primitive::<Int64Type>)
             .collect();
-        let is_told = |row: &u32| {
+        let has_enough_people = |row: &u32| {
             people
                 .iter()
                 .all(|people| people.value(*row as usize) >= self.least)
         };
-        let rows = UInt32Array::from_iter_values((0..periods.num_rows() as u32).filter(is_told));
+        let rows = UInt32Array::from_iter_values((0..periods.num_rows() as u32).filter(has_enough_people));
         self.left_out += (periods.num_rows() - rows.len()) as u64;
         if rows.is_empty() {
             return Ok(());
         }
         self.cells.add(rows.len())?;
         // Copied: a batch may be a small part of arrays with all periods.
-        let told = self.answer(&take_record_batch(periods, &rows)?)?;
-        self.memory.try_grow(told.get_array_memory_size())?;
-        self.batches.push(told);
+        let reported = self.answer(&take_record_batch(periods, &rows)?)?;
+        self.memory.try_grow(reported.get_array_memory_size())?;
+        self.batches.push(reported);
         Ok(())
     }
 
@@ -327,9 +327,9 @@ mod tests {
         assert!(rows(&engine, nothing).await.is_empty());
     }
 
-    /// Two rows of five columns are told; what is left out does not count.
+    /// Two rows of five columns are reported; what is left out does not count.
     #[tokio::test(flavor = "multi_thread")]
-    async fn rule_1_2c_no_more_periods_are_told_than_the_limit() {
+    async fn rule_1_2c_no_more_periods_are_reported_than_the_limit() {
         let engine = TestEngine::start().await;
         assert!(asked(&engine, three_people(), Order::Ascending, 10).await.is_ok());
         let refused = asked(&engine, three_people(), Order::Ascending, 9).await;
