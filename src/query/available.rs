@@ -9,7 +9,7 @@ use crate::store::snapshot::{Snapshot, SnapshotPiece};
 use super::for_others;
 use super::ground::dead::DeadRow;
 use super::ground::scan::Selection;
-use super::summary::{Summary, summarise};
+use super::summary::{RecordSummary, summarise};
 use super::{QueryError, Questions};
 
 /// The records of one type in a range.
@@ -52,7 +52,7 @@ impl<Authority> Questions<Authority> {
                 .unwrap_or_default();
             let seen = Windows::new(windows.into_iter().filter_map(|window| window.overlap(range)));
             let found = self.inside(&snapshot, &seen, edges).await?;
-            if let Summary {
+            if let RecordSummary {
                 records,
                 first_start: Some(first_start),
                 last_end: Some(last_end),
@@ -76,7 +76,7 @@ impl<Authority> Questions<Authority> {
         snapshot: &Snapshot,
         windows: &Windows,
         edges: Overhang,
-    ) -> Result<Summary, QueryError> {
+    ) -> Result<RecordSummary, QueryError> {
         // Whole days in a zone lie elsewhere than the recorded times.
         let by_times = for_others::extent_fields(&snapshot.data_type).is_empty();
         let whole = |piece: &SnapshotPiece| {
@@ -87,7 +87,7 @@ impl<Authority> Questions<Authority> {
             };
             windows.as_slice().iter().any(in_one)
         };
-        let mut summary = Summary::default();
+        let mut summary = RecordSummary::default();
         let mut others: Vec<&SnapshotPiece> = Vec::new();
         for piece in &snapshot.pieces {
             let known = if whole(piece) {
@@ -124,7 +124,11 @@ impl<Authority> Questions<Authority> {
 
     /// The summary of a whole piece, without reading its rows; `None` where its bounds may be those of a dead
     /// row.
-    async fn whole(&self, snapshot: &Snapshot, piece: &SnapshotPiece) -> Result<Option<Summary>, QueryError> {
+    async fn whole(
+        &self,
+        snapshot: &Snapshot,
+        piece: &SnapshotPiece,
+    ) -> Result<Option<RecordSummary>, QueryError> {
         let bounds = piece.bounds;
         let Some(dead) = self.dead.of(snapshot, piece).await? else {
             return Ok(None);
@@ -137,7 +141,7 @@ impl<Authority> Questions<Authority> {
         if dead.iter().any(is_outermost) {
             return Ok(None);
         }
-        Ok(Some(Summary {
+        Ok(Some(RecordSummary {
             records: piece.rows - dead.len() as i64,
             first_start: Some(bounds.min_start),
             last_start: Some(bounds.max_start),

@@ -35,7 +35,7 @@ use super::ground::table::PartitionTable;
 use super::ground::together::Together;
 use super::page_of_prepared::NextPage;
 use super::select_partitions::{SelectedPartition, states_of};
-use super::summary::{SeenOfRange, Summary, summarise};
+use super::summary::{RecordSummary, SeenOfRange, summarise};
 use super::{Order, Prepared, QueryError, Questions, Scope, TypedPartition};
 
 /// A question for the records of a type. Equal specs give equal answers on equal data.
@@ -150,7 +150,7 @@ impl<Authority> Questions<Authority> {
             .await?;
         let found = match place {
             Some(place) => summarise(&self.engine, place).await?,
-            None => Summary::default(),
+            None => RecordSummary::default(),
         };
         let start = found.last_start;
         let nothing = TimeRange::between(range.start(), range.start());

@@ -25,7 +25,7 @@ use super::{QueryError, Questions, ReadState, Scope, TypedPartition};
 
 /// The number of records, and the range of their times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct RecordSummary {
     pub records: i64,
     pub first_start: Option<Instant>,
     pub last_start: Option<Instant>,
@@ -47,10 +47,10 @@ pub struct PreparedSummary {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenOfRange {
     /// Of the records, as the reader sees them.
-    pub summary: Summary,
+    pub summary: RecordSummary,
     /// The same with the times at which they take place, where others see them by these: whole days in a
     /// zone, or the known end of a visit, would be hidden by the recorded times.
-    taking_place: Option<Summary>,
+    taking_place: Option<RecordSummary>,
 }
 
 impl<Authority> Questions<Authority> {
@@ -60,7 +60,7 @@ impl<Authority> Questions<Authority> {
         permit: &ReadPermit<Authority>,
         partitions: &[TypedPartition],
         conditions: &[Condition],
-    ) -> Result<Summary, QueryError> {
+    ) -> Result<RecordSummary, QueryError> {
         let prepared = self.prepared_summary(permit, partitions, conditions).await?;
         self.summed_up(prepared).await
     }
@@ -130,9 +130,9 @@ impl<Authority> Questions<Authority> {
         self.engine.in_time(seen).await
     }
 
-    pub async fn summed_up(&self, prepared: PreparedSummary) -> Result<Summary, QueryError> {
+    pub async fn summed_up(&self, prepared: PreparedSummary) -> Result<RecordSummary, QueryError> {
         let summed_up = async {
-            let mut summary = Summary::default();
+            let mut summary = RecordSummary::default();
             for keys in prepared.keys {
                 summary = summary.and(summarise(&self.engine, keys).await?);
             }
@@ -142,7 +142,7 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-impl Summary {
+impl RecordSummary {
     fn of(rows: &RecordBatch) -> Self {
         let column = |name: &str| {
             rows.column_by_name(name)
@@ -181,7 +181,7 @@ impl Summary {
 impl SeenOfRange {
     /// What is seen where only the last record that began in the range is shown, and cut by nothing that
     /// moves: whatever else comes into the range begins later.
-    pub(super) const fn by_the_last(found: Summary) -> Self {
+    pub(super) const fn by_the_last(found: RecordSummary) -> Self {
         Self {
             summary: found,
             taking_place: None,
@@ -192,13 +192,13 @@ impl SeenOfRange {
         let taking_place = self.taking_place.into_iter().chain(other.taking_place);
         Self {
             summary: self.summary.and(other.summary),
-            taking_place: taking_place.reduce(Summary::and),
+            taking_place: taking_place.reduce(RecordSummary::and),
         }
     }
 }
 
 /// Summarises the rows of a plan that has the key columns.
-pub(super) async fn summarise(engine: &Engine, plan: Plan) -> Result<Summary, DataFusionError> {
+pub(super) async fn summarise(engine: &Engine, plan: Plan) -> Result<RecordSummary, DataFusionError> {
     Ok(seen_in(engine, plan, None).await?.summary)
 }
 
@@ -214,8 +214,8 @@ async fn seen_in(
     while let Some(batch) = rows.next().await.transpose()? {
         let times = elsewhere.map(|data_type| for_others::times_of_parts(&batch, data_type));
         seen = seen.and(SeenOfRange {
-            summary: Summary::of(&batch),
-            taking_place: times.transpose()?.map(|times| Summary::of_times(&times)),
+            summary: RecordSummary::of(&batch),
+            taking_place: times.transpose()?.map(|times| RecordSummary::of_times(&times)),
         });
     }
     Ok(seen)

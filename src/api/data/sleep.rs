@@ -26,7 +26,7 @@ use crate::query::TypedPartition;
 use crate::query::partial::WholeBins;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{
-    AggregateSpec, CyclesSpec, Question, SourceNames, StageSet, StagesSpec, around,
+    CyclesSpec, Question, SleepTotalsSpec, SourceNames, StageSet, StagesSpec, around,
 };
 
 use query::{AggregateQuery, CyclesQuery, StagesQuery};
@@ -80,7 +80,7 @@ pub async fn sleep_agg(
     Checked(query): Checked<AggregateQuery>,
 ) -> Result<Response, ApiError> {
     let permitted = PermittedSleepQuery::new(&app, &asking, &query.cycles).await?;
-    let spec = AggregateSpec {
+    let spec = SleepTotalsSpec {
         cycles: permitted.cycles(&query.cycles)?,
         mode: query.mode,
         period: query.period,

@@ -17,7 +17,7 @@ use crate::query::Prepared;
 use crate::query::paging::RowKey;
 use crate::query::places::at_time::AtTimeSpec;
 use crate::query::places::named::with_names;
-use crate::query::places::series::{SLOT, SeriesSpec};
+use crate::query::places::series::{PlaceSeriesSpec, SLOT};
 use crate::query::places::updates::Updates;
 use crate::query::places::{Granted, LocationSource, PLATFORM_VISITS};
 
@@ -87,7 +87,7 @@ pub async fn location_at_time(
 /// A series of places.
 #[derive(Debug)]
 pub struct SeriesQuery {
-    spec: SeriesSpec,
+    spec: PlaceSeriesSpec,
     sources: Vec<LocationSource>,
     names: bool,
     form: AnswerForm,
@@ -114,7 +114,7 @@ impl FromParams for SeriesQuery {
             AnswerForm::paged(params, AnswerForm::read),
         );
         Some(Self {
-            spec: SeriesSpec {
+            spec: PlaceSeriesSpec {
                 range: range?,
                 sample_rate: rate?,
                 look_back: look_back?,

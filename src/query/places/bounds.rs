@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::query::available::Overhang;
-use crate::query::summary::{Summary, summarise};
+use crate::query::summary::{RecordSummary, summarise};
 use crate::query::{QueryError, Questions, ReadState, Scope};
 use crate::store::snapshot::Snapshot;
 
@@ -25,7 +25,7 @@ impl<Authority> Questions<Authority> {
         &self,
         granted: &Granted<Authority>,
         only: Option<&OneOf>,
-    ) -> Result<Summary, QueryError> {
+    ) -> Result<RecordSummary, QueryError> {
         let prepared = self.prepared_bounds(granted).await?;
         self.bounds_in(&prepared, granted, only).await
     }
@@ -46,7 +46,7 @@ impl<Authority> Questions<Authority> {
         prepared: &PreparedBounds,
         granted: &Granted<Authority>,
         only: Option<&OneOf>,
-    ) -> Result<Summary, QueryError> {
+    ) -> Result<RecordSummary, QueryError> {
         let Some(only) = only else {
             let edges = if granted.permit.is_own() {
                 Overhang::Counted
@@ -58,7 +58,7 @@ impl<Authority> Questions<Authority> {
         };
         let layout = &granted.partition.data_type.layout;
         if only.is_refused(&granted.permit, layout) {
-            return Ok(Summary::default());
+            return Ok(RecordSummary::default());
         }
         let pinned = Pinned {
             granted,

@@ -32,7 +32,7 @@ const BATCH_ROWS: usize = 8_192;
 
 /// A question for a series of places. Equal specs give equal answers on equal data.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SeriesSpec {
+pub struct PlaceSeriesSpec {
     pub range: TimeRange,
     /// Microseconds from one slot to the next, above zero.
     pub sample_rate: i64,
@@ -42,7 +42,7 @@ pub struct SeriesSpec {
     pub change_meters: Option<f64>,
 }
 
-impl SeriesSpec {
+impl PlaceSeriesSpec {
     /// The time in which updates have to be read for it.
     #[must_use]
     pub fn reads(&self) -> TimeRange {
@@ -63,12 +63,12 @@ impl SeriesSpec {
 }
 
 impl<Authority> Questions<Authority> {
-    /// The series. Permits are requested for `SeriesSpec::reads` and `SeriesSpec::reads_visits`.
+    /// The series. Permits are requested for `PlaceSeriesSpec::reads` and `PlaceSeriesSpec::reads_visits`.
     pub async fn location_series(
         &self,
         updates: &[Updates<Authority>],
         visits: Option<&Granted<Authority>>,
-        spec: &SeriesSpec,
+        spec: &PlaceSeriesSpec,
     ) -> Result<Prepared, QueryError> {
         let scope = scope_of(updates, visits);
         let (pinned, visits, states) = self.pinned_with_visits(updates, visits).await?;

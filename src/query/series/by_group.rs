@@ -33,7 +33,7 @@ use super::contest::Sample;
 use super::ranking::Ranking;
 use super::resolve::Resolver;
 use super::rows::{RowReader, Rows};
-use groups::{GroupLimit, Groups};
+use groups::{Groups, SplitLimit};
 use parts::Parts;
 
 /// Which amounts to compute, and the columns to split them by.
@@ -148,7 +148,7 @@ impl Amounts {
         let (first, last) = (grid.edge(0).micros(), grid.edge(grid.len()).micros());
         let clip = WindowClip::new(&spec.windows, first, last);
         let best = spec.counting == Counting::BestSource;
-        let limit = GroupLimit {
+        let limit = SplitLimit {
             most: spec.most_groups,
             too_many: spec.too_many,
         };

@@ -7,7 +7,7 @@
 use super::bins::CurrentBin;
 use super::calculation::Calculation;
 use super::output::{Cell, Output};
-use super::points::{Needs, Point, Points};
+use super::points::{Point, PointNeeds, Points};
 use super::ranking::Standing;
 use super::rows::Rows;
 use super::spec::SeriesSpec;
@@ -20,7 +20,7 @@ use crate::query::ground::turn::Turn;
 #[derive(Debug)]
 pub(super) struct Independent {
     reading: Reading,
-    needs: Needs,
+    needs: PointNeeds,
     rolls: bool,
     /// Whether only the mean of levels is asked for.
     means_alone: bool,
@@ -77,7 +77,7 @@ struct Seat {
 
 impl Independent {
     pub(super) fn new(spec: &SeriesSpec, reading: Reading, current: CurrentBin, clip: WindowClip) -> Self {
-        let needs = Needs {
+        let needs = PointNeeds {
             values: spec.needs_values(),
             order: spec.calculations.contains(&Calculation::AllPoints),
             places: spec.needs_places(),

@@ -19,7 +19,7 @@ pub(super) struct Point {
 
 /// What is needed besides the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Needs {
+pub(super) struct PointNeeds {
     pub(super) values: bool,
     /// Whether values are listed in the order of time; only with values.
     pub(super) order: bool,
@@ -27,7 +27,7 @@ pub(super) struct Needs {
     pub(super) energy: bool,
 }
 
-impl Needs {
+impl PointNeeds {
     /// Whether the summary is sufficient.
     pub(super) const fn only_summary(self) -> bool {
         !self.values && !self.places && !self.energy
@@ -67,7 +67,7 @@ struct Powers {
 }
 
 impl Points {
-    pub(super) fn add(&mut self, point: Point, needs: Needs) {
+    pub(super) fn add(&mut self, point: Point, needs: PointNeeds) {
         self.summary.add(point.value);
         if needs.order {
             if self.tied.last().is_some_and(|tied| tied.start != point.start) {
@@ -242,7 +242,7 @@ fn deviation_in(values: &[f64], unit: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    const ALL: Needs = Needs {
+    const ALL: PointNeeds = PointNeeds {
         values: true,
         order: true,
         places: true,

@@ -21,10 +21,10 @@ use super::cycles::{Cycle, CycleSink};
 use super::night_of;
 use super::resolve::Row;
 use super::rows::{BATCH_ROWS, days, numbers};
-use super::spec::{AggregateSpec, Mode, TooManyPeriods};
+use super::spec::{Mode, SleepTotalsSpec, TooManyPeriods};
 
 /// The columns of totals.
-pub(super) fn schema(spec: &AggregateSpec) -> SchemaRef {
+pub(super) fn schema(spec: &SleepTotalsSpec) -> SchemaRef {
     let time = |name: &str| {
         let zone = spec.zone.written().into();
         Field::new(
@@ -90,7 +90,7 @@ pub(super) struct Total {
 /// Totals of periods, computed as they pass.
 #[derive(Debug)]
 pub(super) struct Totals {
-    spec: AggregateSpec,
+    spec: SleepTotalsSpec,
     periods: Periods,
     reach: Reach,
     /// Events that are not counted yet: one row may be split into more periods than fit into one batch.
@@ -129,7 +129,7 @@ impl CycleSink for Totals {
 
 impl Totals {
     #[must_use]
-    pub(super) fn new(spec: AggregateSpec) -> Self {
+    pub(super) fn new(spec: SleepTotalsSpec) -> Self {
         Self {
             periods: Periods::new(spec.period, spec.zone),
             reach: Reach::of(&spec),
@@ -266,7 +266,7 @@ struct Reach {
 }
 
 impl Reach {
-    fn of(spec: &AggregateSpec) -> Self {
+    fn of(spec: &SleepTotalsSpec) -> Self {
         let read = spec.cycles.reads();
         Self {
             start: read.start().micros(),
@@ -275,7 +275,7 @@ impl Reach {
         }
     }
 
-    fn include(&mut self, row: &Row, spec: &AggregateSpec) {
+    fn include(&mut self, row: &Row, spec: &SleepTotalsSpec) {
         if row.start < self.start {
             self.periods = self.periods.saturating_add(beyond(self.start, row.start, spec));
             self.start = row.start;
@@ -288,7 +288,7 @@ impl Reach {
 }
 
 /// The number of periods between an edge and a moment, without the one that lies on both sides of the edge.
-fn beyond(edge: i64, moment: i64, spec: &AggregateSpec) -> u64 {
+fn beyond(edge: i64, moment: i64, spec: &SleepTotalsSpec) -> u64 {
     let (edge, moment) = (Instant::from_micros(edge), Instant::from_micros(moment));
     let shared = u64::from(spec.period.trunc(&spec.zone, edge) != edge);
     spec.periods_in(TimeRange::between(edge, moment))
@@ -350,7 +350,7 @@ fn whole_bin(grid: &Grid, moment: Instant) -> Option<(i64, i64)> {
 }
 
 /// Totals as a batch.
-pub(super) fn batch(totals: &[Total], spec: &AggregateSpec, schema: &SchemaRef) -> Result<RecordBatch> {
+pub(super) fn batch(totals: &[Total], spec: &SleepTotalsSpec, schema: &SchemaRef) -> Result<RecordBatch> {
     let each = |value: fn(&Total) -> i64| totals.iter().map(value).collect::<Vec<i64>>();
     let times = |value: fn(&Total) -> i64| -> ArrayRef {
         Arc::new(TimestampMicrosecondArray::from(each(value)).with_timezone(spec.zone.written()))

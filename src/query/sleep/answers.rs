@@ -11,7 +11,7 @@ use super::cycles::{Cycle, CycleSink};
 use super::resolve::Row;
 use super::rows::{BATCH_ROWS, StageRows};
 use super::samples::{Sample, SampleReader};
-use super::spec::{AggregateSpec, SourceNames};
+use super::spec::{SleepTotalsSpec, SourceNames};
 use super::stages::StageTable;
 use super::summary::{self, Summaries};
 
@@ -106,7 +106,7 @@ impl Answer for CyclesAnswer {
 #[derive(Debug)]
 pub(super) struct AggregateAnswer {
     pub totals: Totals,
-    pub spec: AggregateSpec,
+    pub spec: SleepTotalsSpec,
     pub schema: SchemaRef,
 }
 

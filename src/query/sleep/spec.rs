@@ -34,7 +34,7 @@ pub enum Question {
     /// A row for each cycle.
     Cycles(CyclesSpec),
     /// A row for each period and stage.
-    Aggregate(AggregateSpec),
+    Aggregate(SleepTotalsSpec),
 }
 
 impl Question {
@@ -102,7 +102,7 @@ pub struct StagesSpec {
 
 /// Totals of stages by period.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct AggregateSpec {
+pub struct SleepTotalsSpec {
     pub cycles: CyclesSpec,
     pub mode: Mode,
     pub period: Truncation,
@@ -121,7 +121,7 @@ pub struct TooManyPeriods {
     pub limit: u64,
 }
 
-impl AggregateSpec {
+impl SleepTotalsSpec {
     /// The number of periods that touch a range. Those without sleep have no rows, but this is the largest
     /// possible number.
     #[must_use]

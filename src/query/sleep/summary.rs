@@ -20,7 +20,7 @@ use super::stages::StageTable;
 
 /// The summary of a cycle. Times are microseconds since 1970, lengths are microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Summary {
+pub(super) struct CycleSummary {
     pub number: i64,
     /// The start of its first row, whatever stage that has.
     pub begun: i64,
@@ -53,7 +53,7 @@ pub(super) fn summarise(
     in_bed: Vec<(i64, i64)>,
     stages: &StageTable,
     spec: &CyclesSpec,
-) -> Option<Summary> {
+) -> Option<CycleSummary> {
     if !rows.iter().any(|row| spec.shows(row.stage)) {
         return None;
     }
@@ -80,7 +80,7 @@ pub(super) fn summarise(
         });
         total.length += row.end - row.start;
     }
-    Some(Summary {
+    Some(CycleSummary {
         number,
         begun: rows.first()?.start,
         start,
@@ -101,7 +101,7 @@ pub(super) struct Summaries {
     pub in_bed: InBed,
     /// Rows of the open cycle.
     rows: Vec<Row>,
-    ready: Vec<Summary>,
+    ready: Vec<CycleSummary>,
     /// The number of intervals in the finished ones.
     intervals: usize,
 }
@@ -137,7 +137,7 @@ impl Summaries {
     }
 
     /// The cycles that have closed since the last call.
-    pub(super) fn take(&mut self) -> Vec<Summary> {
+    pub(super) fn take(&mut self) -> Vec<CycleSummary> {
         self.intervals = 0;
         std::mem::take(&mut self.ready)
     }
@@ -210,7 +210,7 @@ pub(super) fn schema(spec: &CyclesSpec) -> SchemaRef {
 }
 
 /// Cycles as a batch of [`schema`].
-pub(super) fn batch(cycles: &[Summary], stages: &StageTable, spec: &CyclesSpec) -> Result<RecordBatch> {
+pub(super) fn batch(cycles: &[CycleSummary], stages: &StageTable, spec: &CyclesSpec) -> Result<RecordBatch> {
     let mut columns = columns(cycles, stages)?;
     if let Some(zone) = &spec.nights {
         let nights = cycles.iter().map(|cycle| night_of::night_of(zone, cycle.begun));
@@ -220,8 +220,8 @@ pub(super) fn batch(cycles: &[Summary], stages: &StageTable, spec: &CyclesSpec) 
 }
 
 /// The columns that every cycle has.
-fn columns(cycles: &[Summary], stages: &StageTable) -> Result<Vec<ArrayRef>> {
-    let each = |value: fn(&Summary) -> i64| cycles.iter().map(value).collect::<Vec<i64>>();
+fn columns(cycles: &[CycleSummary], stages: &StageTable) -> Result<Vec<ArrayRef>> {
+    let each = |value: fn(&CycleSummary) -> i64| cycles.iter().map(value).collect::<Vec<i64>>();
     let intervals = cycles.iter().map(|cycle| cycle.intervals.as_slice());
     let in_bed_stage = stages.in_bed();
     let in_bed: Vec<Vec<(i64, i64, i64)>> = cycles
@@ -260,7 +260,7 @@ fn columns(cycles: &[Summary], stages: &StageTable) -> Result<Vec<ArrayRef>> {
     ])
 }
 
-fn in_bed_start(cycle: &Summary) -> i64 {
+fn in_bed_start(cycle: &CycleSummary) -> i64 {
     cycle.in_bed.first().map_or(cycle.start, |first| first.0)
 }
 
@@ -279,7 +279,7 @@ fn interval_lists<'a>(lists: impl Iterator<Item = &'a [(i64, i64, i64)]> + Clone
     lists_of(interval_fields(), lists.map(<[_]>::len), columns)
 }
 
-fn total_lists(cycles: &[Summary]) -> Result<ArrayRef> {
+fn total_lists(cycles: &[CycleSummary]) -> Result<ArrayRef> {
     let flat = || cycles.iter().flat_map(|cycle| &cycle.totals);
     let columns = vec![
         numbers(flat().map(|total| total.stage).collect()),

@@ -16,19 +16,19 @@ use crate::model::time::{Instant, MICROS_PER_SECOND, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::{ResolvedType, TypesError};
-use crate::query::aggregate::{AggregateMeasure, AggregateSpec as PeriodsSpec};
+use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
 use crate::query::filter::Condition;
 use crate::query::places::at_time::AtTimeSpec;
-use crate::query::places::series::SeriesSpec as PlacesSpec;
+use crate::query::places::series::PlaceSeriesSpec;
 use crate::query::places::updates::Updates;
 use crate::query::places::{Granted, LocationSource, PLATFORM_UPDATES, PLATFORM_VISITS};
 use crate::query::series::{AskedSeries, Counting, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
-use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Mode, Question, StageSet, StagesSpec};
+use crate::query::sleep::spec::{CyclesSpec, Mode, Question, SleepTotalsSpec, StageSet, StagesSpec};
 use crate::query::sql::{Call, Span, outside};
 use crate::query::statistic::Statistic;
-use crate::query::summary::Summary;
+use crate::query::summary::RecordSummary;
 use crate::query::{Order, Prepared, TypedPartition};
 
 use super::holdings::{Readings, Unanswered};
@@ -124,7 +124,7 @@ impl Readings {
         let partition = TypedPartition::of(Arc::clone(&stage.data_type));
         let range = self.closed(span, &stage.data_type, &[partition], &[]).await?;
         self.refuse_too_many("sleep_agg", period.grid(&zone, range).len())?;
-        let question = Question::Aggregate(AggregateSpec {
+        let question = Question::Aggregate(SleepTotalsSpec {
             cycles: cycles(range)?,
             mode: Mode::End,
             period,
@@ -163,7 +163,7 @@ impl Readings {
     async fn location_series(&self, span: Span, step: i64) -> Result<Prepared> {
         let updates = self.resolved(PLATFORM_UPDATES).await?;
         let partition = TypedPartition::of(Arc::clone(&updates.data_type));
-        let spec = PlacesSpec {
+        let spec = PlaceSeriesSpec {
             range: self.closed(span, &updates.data_type, &[partition], &[]).await?,
             sample_rate: step,
             look_back: LOOK_BACK * MICROS_PER_SECOND,
@@ -216,7 +216,7 @@ impl Readings {
                     .filter(|(_, chosen)| !chosen.is_empty()),
             );
         }
-        let spec = PeriodsSpec {
+        let spec = AggregateSpec {
             conditions,
             range,
             periods,
@@ -320,7 +320,7 @@ impl Readings {
         data_type: &DataType,
         partitions: &[TypedPartition],
         conditions: &[Condition],
-    ) -> Result<Summary> {
+    ) -> Result<RecordSummary> {
         let owner = self.reader.person();
         let permit = self
             .app

@@ -12,7 +12,7 @@ use datafusion::common::{DataFusionError, Result};
 
 /// The most groups among samples, and the error if there are more.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct GroupLimit {
+pub(super) struct SplitLimit {
     pub(super) most: usize,
     pub(super) too_many: fn() -> DataFusionError,
 }
@@ -25,12 +25,12 @@ pub(super) struct Groups {
     rows: Vec<OwnedRow>,
     /// The bytes of all rows.
     bytes: usize,
-    limit: GroupLimit,
+    limit: SplitLimit,
 }
 
 impl Groups {
     /// `names`: columns of `input`.
-    pub(super) fn new(names: &[String], input: &SchemaRef, limit: GroupLimit) -> Result<Self> {
+    pub(super) fn new(names: &[String], input: &SchemaRef, limit: SplitLimit) -> Result<Self> {
         let columns = names
             .iter()
             .map(|name| input.index_of(name))

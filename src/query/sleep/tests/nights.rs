@@ -6,7 +6,7 @@ use super::model::{HORIZON, ModelQuestion, cycle_rows, nights, runs, stages, tot
 use super::*;
 use crate::model::duration::Truncation;
 use crate::model::zone::Zone;
-use crate::query::sleep::spec::AggregateSpec;
+use crate::query::sleep::spec::SleepTotalsSpec;
 use crate::query::sleep::spec::{Mode, StagesSpec};
 use crate::query::statistic::Statistic;
 
@@ -245,7 +245,7 @@ proptest! {
         mode in 0_usize..3
     ) {
         let mode = [Mode::Start, Mode::End, Mode::Split][mode];
-        let spec = AggregateSpec {
+        let spec = SleepTotalsSpec {
             cycles: spec_of(&asked_for, true),
             mode,
             period: Truncation::parse(&format!("{period}s")).unwrap(),
@@ -319,7 +319,7 @@ proptest! {
         period in 20_i64..300
     ) {
         let seen = windows(&asked_for.windows);
-        let spec = AggregateSpec {
+        let spec = SleepTotalsSpec {
             cycles: spec_of(&asked_for, true),
             mode: Mode::Split,
             period: Truncation::parse(&format!("{period}s")).unwrap(),

@@ -16,7 +16,7 @@ use crate::query::sleep::cycles::{Cycle, CycleFinder, CycleSink};
 use crate::query::sleep::in_bed::InBed;
 use crate::query::sleep::resolve::Row;
 use crate::query::sleep::sleep_exec::answers;
-use crate::query::sleep::spec::{AggregateSpec, Mode, StagesSpec, TooManyPeriods};
+use crate::query::sleep::spec::{Mode, SleepTotalsSpec, StagesSpec, TooManyPeriods};
 use crate::query::statistic::Statistic;
 
 #[test]
@@ -216,7 +216,7 @@ fn rule_1_2c_sleep_that_is_not_clipped_has_no_more_periods_than_the_limit() {
     let day = 86_400;
     let sample = given(3, -100 * day, 100 * day, 1);
     let totals = |clip: bool, mode: Mode, most_cells: u64| {
-        let spec = AggregateSpec {
+        let spec = SleepTotalsSpec {
             cycles: CyclesSpec {
                 clip,
                 ..cycles_of(range(0, 60))

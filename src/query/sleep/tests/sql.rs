@@ -13,7 +13,7 @@ use super::nights::{asked_for, samples, spec_of};
 use super::*;
 use crate::model::duration::Truncation;
 use crate::model::zone::Zone;
-use crate::query::sleep::spec::{AggregateSpec, Mode, StagesSpec};
+use crate::query::sleep::spec::{Mode, SleepTotalsSpec, StagesSpec};
 use crate::query::statistic::Statistic;
 
 const RESOLVE: &str = include_str!("../../../../queries/sleep_resolve.sql");
@@ -134,7 +134,7 @@ fn the_operator_answers_as_the_sql_of_each_question() {
                     "totals",
                 )
                 .await;
-                let spec = AggregateSpec {
+                let spec = SleepTotalsSpec {
                     cycles,
                     mode,
                     period: Truncation::parse(&format!("{period}s")).unwrap(),

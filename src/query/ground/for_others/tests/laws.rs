@@ -18,7 +18,7 @@ use crate::query::places::LocationSource;
 use crate::query::places::at_time::AtTimeSpec;
 use crate::query::places::calendar::{DAY_MARGIN, EVENT_COLUMNS};
 use crate::query::places::raw::RawSpec;
-use crate::query::places::series::SeriesSpec as PlacesSpec;
+use crate::query::places::series::PlaceSeriesSpec;
 use crate::query::places::stays;
 use crate::query::places::updates::Updates;
 use crate::query::places::widened;
@@ -27,7 +27,7 @@ use crate::query::records::RecordsSpec;
 use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
-use crate::query::sleep::spec::{AggregateSpec as SleepTotals, CyclesSpec, Mode, Question, StagesSpec};
+use crate::query::sleep::spec::{CyclesSpec, Mode, Question, SleepTotalsSpec, StagesSpec};
 use crate::query::statistic::Statistic;
 
 use super::bench::{Anybody, Bench, View, assert_same, range};
@@ -504,7 +504,7 @@ proptest! {
                 })
             };
             let totals = |clip, mode| {
-                Question::Aggregate(SleepTotals {
+                Question::Aggregate(SleepTotalsSpec {
                     cycles: cycles(clip),
                     mode,
                     period: Truncation::DAYS,
@@ -646,7 +646,7 @@ proptest! {
             }
             assert_same("updates, bounds, visits and stays", &told[0], &told[1]);
 
-            let spec = PlacesSpec {
+            let spec = PlaceSeriesSpec {
                 range: asked,
                 sample_rate: 20 * MINUTE,
                 look_back,
