@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::{ParticipantId, PersonId};
-use crate::model::permit::{ListPermit, Opening, ReadPermit, Sharing, Visible, Windows};
+use crate::model::permit::{ListPermit, Opening, OwnerAndReader, ReadPermit, Visible, Windows};
 use crate::model::registry::{Registry, TypeId};
 use crate::model::time::{Instant, TimeRange};
 
@@ -130,7 +130,7 @@ impl Grants {
             grants,
             group: group_of(reader, owner),
         });
-        let sharing = Sharing {
+        let sharing = OwnerAndReader {
             owner,
             reader: reader.person(),
         };
@@ -281,7 +281,7 @@ impl Grants {
                 grants: Vec::new(),
                 group: Some(group),
             });
-            let sharing = Sharing {
+            let sharing = OwnerAndReader {
                 owner,
                 reader: reader.person(),
             };

@@ -97,7 +97,7 @@ pub struct ReadPermit<Authority> {
 
 /// The two people of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sharing {
+pub struct OwnerAndReader {
     pub owner: PersonId,
     pub reader: PersonId,
 }
@@ -130,7 +130,7 @@ impl<Authority> ReadPermit<Authority> {
     #[must_use]
     pub fn shared(
         _authority: &Authority,
-        Sharing { owner, reader }: Sharing,
+        OwnerAndReader { owner, reader }: OwnerAndReader,
         data_type: TypeId,
         windows: Windows,
     ) -> Self {
@@ -366,7 +366,7 @@ mod tests {
         let windows = Windows::new([range(0, 10), range(20, 30)]);
         let permit = ReadPermit::shared(
             &(),
-            Sharing { owner, reader },
+            OwnerAndReader { owner, reader },
             TypeId::new("HeartRate"),
             windows.clone(),
         );

@@ -12,7 +12,7 @@ use crate::catalog::Catalog;
 use crate::catalog::records::{Commit, PartitionChange, SeenSource};
 use crate::model::clock::SystemClock;
 use crate::model::ids::{PersonId, PieceId, SystemIds};
-use crate::model::permit::{ListPermit, ReadPermit, Sharing, Visible, Windows};
+use crate::model::permit::{ListPermit, OwnerAndReader, ReadPermit, Visible, Windows};
 use crate::model::registry::{DataType, Registry, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::people::annotations::Annotations;
@@ -53,7 +53,7 @@ impl View {
         match self {
             Self::Shared(owner, granted) => ReadPermit::shared(
                 &Anybody,
-                Sharing {
+                OwnerAndReader {
                     owner: *owner,
                     reader: PersonId(Uuid::from_u128(7)),
                 },
