@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Ident, Query, Select, S
 
 use super::columns::unique_names;
 use super::group_keys::{self, KEY};
+use super::planned_name;
 
 /// The beginning of the names that expressions are planned with.
 const PLANNED_PREFIX: &str = "__column_";
@@ -174,8 +175,5 @@ fn name(item: &SelectItem) -> Option<String> {
         SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names)) => names.last()?,
         _ => return None,
     };
-    Some(match named.quote_style {
-        Some(_) => named.value.clone(),
-        None => named.value.to_ascii_lowercase(),
-    })
+    Some(planned_name(named))
 }

@@ -18,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::conversions::{in_calls_alike, keeps_name};
+use super::planned_name;
 use crate::query::sql::walking::{change_through, look_through};
 
 /// The beginning of the texts by which keys are told apart.
@@ -172,15 +173,7 @@ fn is_called(item: &SelectItem, name: &Ident) -> bool {
     let SelectItem::ExprWithAlias { alias, .. } = item else {
         return false;
     };
-    spelled(alias) == spelled(name)
-}
-
-/// A name as the planner takes it.
-fn spelled(name: &Ident) -> String {
-    match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_ascii_lowercase(),
-    }
+    planned_name(alias) == planned_name(name)
 }
 
 fn bare(expr: &Expr) -> &Expr {

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::clauses::{Refusal, Where};
+use crate::query::sql::naming::planned_name;
 use crate::query::sql::walking::look_through;
 
 /// What comes between a name and how many queries are around it.
@@ -36,7 +37,7 @@ impl VisitorMut for HiddenNames {
         let mut defined = HashSet::new();
         let given = query.with.iter_mut().flat_map(|with| &mut with.cte_tables);
         for given in given {
-            let name = spelled(&given.alias.name);
+            let name = planned_name(&given.alias.name);
             if !defined.insert(name.clone()) {
                 return ControlFlow::Break(Refusal {
                     message: format!("WITH defines {name} more than once"),
@@ -72,7 +73,7 @@ impl VisitorMut for HiddenNames {
             ..
         } = table
             && let [ObjectNamePart::Identifier(called)] = name.0.as_slice()
-            && let Some(new) = self.new_name(&spelled(called))
+            && let Some(new) = self.new_name(&planned_name(called))
         {
             let old = called.clone();
             alias.get_or_insert_with(|| TableAlias {
@@ -123,22 +124,14 @@ impl Visitor for TakenNames {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Infallible> {
         let given = query.with.iter().flat_map(|with| &with.cte_tables);
-        self.0.extend(given.map(|given| spelled(&given.alias.name)));
+        self.0.extend(given.map(|given| planned_name(&given.alias.name)));
         ControlFlow::Continue(())
     }
 
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<Infallible> {
         if let [ObjectNamePart::Identifier(name)] = relation.0.as_slice() {
-            self.0.insert(spelled(name));
+            self.0.insert(planned_name(name));
         }
         ControlFlow::Continue(())
-    }
-}
-
-/// A name as the planner takes it.
-fn spelled(name: &Ident) -> String {
-    match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_ascii_lowercase(),
     }
 }
