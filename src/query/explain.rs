@@ -83,7 +83,7 @@ impl FromStr for Explain {
 
 /// Who put a plan together.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum From {
+enum PlanAuthor {
     /// The author of a query, out of what they wrote.
     Query,
     /// This program, from stored data: the caller's own, or that of others too.
@@ -94,21 +94,27 @@ impl Prepared {
     /// The plan as text, one line for each operator. For [`Explain::Analyze`] it is run first.
     pub async fn explained(&self, engine: &Engine, explain: Explain) -> Result<Vec<String>> {
         let own = self.scope.is_own();
-        self.explained_as(engine, explain, From::Question { own }).await
+        self.explained_as(engine, explain, PlanAuthor::Question { own })
+            .await
     }
 
     /// The plan of an SQL query as text, with the words of the query, one line for each operator.
     pub async fn explained_query(&self, engine: &Engine, explain: Explain) -> Result<Vec<String>> {
-        self.explained_as(engine, explain, From::Query).await
+        self.explained_as(engine, explain, PlanAuthor::Query).await
     }
 
-    async fn explained_as(&self, engine: &Engine, explain: Explain, from: From) -> Result<Vec<String>> {
+    async fn explained_as(
+        &self,
+        engine: &Engine,
+        explain: Explain,
+        author: PlanAuthor,
+    ) -> Result<Vec<String>> {
         if explain == Explain::Analyze {
             let mut rows = Box::pin(engine.drive(engine.start(Arc::clone(&self.plan)), deadline_passed));
             while rows.next().await.transpose()?.is_some() {}
         }
         let mut lines = Vec::new();
-        describe(self.plan.as_ref(), 0, explain, from, &mut lines);
+        describe(self.plan.as_ref(), 0, explain, author, &mut lines);
         if !is_sound_throughout(&self.plan) {
             lines.push(UNSOUND.to_owned());
         }
@@ -130,38 +136,44 @@ impl Prepared {
     }
 }
 
-fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From, lines: &mut Vec<String>) {
+fn describe(
+    plan: &dyn ExecutionPlan,
+    depth: usize,
+    explain: Explain,
+    author: PlanAuthor,
+    lines: &mut Vec<String>,
+) {
     if let Some(guard) = plan.downcast_ref::<GuardExec>() {
         // One stands above each operator of a query.
-        return inner_of(guard.inputs(), depth, explain, from, lines);
+        return inner_of(guard.inputs(), depth, explain, author, lines);
     }
     // These only inform the planner, and do nothing at run time.
     let side = plan.downcast_ref::<OuterSideExec>().map(OuterSideExec::inputs);
     let known = plan.downcast_ref::<KnownOrderExec>().map(KnownOrderExec::inputs);
     let page = plan.downcast_ref::<PageExec>().map(PageExec::inputs);
     if let Some(inputs) = side.or(known).or(page) {
-        return inner_of(inputs, depth, explain, from, lines);
+        return inner_of(inputs, depth, explain, author, lines);
     }
     let mut line = "  ".repeat(depth);
-    match from {
-        From::Query => line.push_str(displayable(plan).one_line().to_string().trim_end()),
-        From::Question { own } => {
+    match author {
+        PlanAuthor::Query => line.push_str(displayable(plan).one_line().to_string().trim_end()),
+        PlanAuthor::Question { own } => {
             line.push_str(plan.name());
             line.push_str(&detail(plan, own));
         }
     }
     let answer = plan.downcast_ref::<AnswerExec>();
-    let is_own = from != (From::Question { own: false }) && answer.is_none_or(AnswerExec::is_own);
+    let is_own = author != (PlanAuthor::Question { own: false }) && answer.is_none_or(AnswerExec::is_own);
     if explain == Explain::Analyze && is_own {
         line.push_str(&measured(plan));
     }
     lines.push(line);
     if let Some(below) = below(plan, is_own) {
-        let from = answer.map_or(from, |answer| From::Question { own: answer.is_own() });
-        describe(below.as_ref(), depth + 1, explain, from, lines);
+        let author = answer.map_or(author, |answer| PlanAuthor::Question { own: answer.is_own() });
+        describe(below.as_ref(), depth + 1, explain, author, lines);
     }
     for child in plan.children() {
-        describe(child.as_ref(), depth + 1, explain, from, lines);
+        describe(child.as_ref(), depth + 1, explain, author, lines);
     }
 }
 
@@ -195,9 +207,9 @@ fn is_sound_throughout(plan: &Plan) -> bool {
 }
 
 /// Describes the inputs of an operator that is itself not shown.
-fn inner_of(inputs: &[Plan], depth: usize, explain: Explain, from: From, lines: &mut Vec<String>) {
+fn inner_of(inputs: &[Plan], depth: usize, explain: Explain, author: PlanAuthor, lines: &mut Vec<String>) {
     for input in inputs {
-        describe(input.as_ref(), depth, explain, from, lines);
+        describe(input.as_ref(), depth, explain, author, lines);
     }
 }
 

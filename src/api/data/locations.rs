@@ -131,7 +131,7 @@ pub async fn platform_location_visits(
     };
     let mut prepared = app.questions.raw(&granted, &spec).await?;
     if let Some(updates) = updates
-        && app.questions.location_bounds(&granted, None).await?.records == 0
+        && app.questions.location_bounds(&granted).await?.records == 0
     {
         let stays = app
             .questions

@@ -45,6 +45,7 @@ impl Turn {
         }
         is_over
     }
+
     /// Lets others go first if this turn is over.
     pub(in crate::query) async fn give_way(&mut self) {
         if self.is_over() {

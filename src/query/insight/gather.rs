@@ -215,7 +215,7 @@ impl<Authority> Questions<Authority> {
             ids: IdForm::Bytes,
         };
         let mut prepared = self.raw(visits, &spec).await?;
-        let are_derived = self.location_bounds(visits, None).await?.records == 0;
+        let are_derived = self.location_bounds(visits).await?.records == 0;
         if are_derived {
             prepared = self.stays(updates, range, &prepared.schema, spec.ids).await?;
         }

@@ -21,13 +21,9 @@ pub struct PreparedBounds {
 impl<Authority> Questions<Authority> {
     /// The first and the last visible moment: from the catalogue where it describes whole pieces, otherwise
     /// from the rows.
-    pub async fn location_bounds(
-        &self,
-        granted: &Granted<Authority>,
-        only: Option<&OneOf>,
-    ) -> Result<RecordSummary, QueryError> {
+    pub async fn location_bounds(&self, granted: &Granted<Authority>) -> Result<RecordSummary, QueryError> {
         let prepared = self.prepared_bounds(granted).await?;
-        self.bounds_in(&prepared, granted, only).await
+        self.bounds_in(&prepared, granted, None).await
     }
 
     /// What the bounds are looked for in, before any row is looked at.

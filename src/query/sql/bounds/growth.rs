@@ -1,4 +1,5 @@
-//! How long the results of functions may become. Knows names only.
+//! How long the results of functions may become, and what that depends on. Knows functions by their names;
+//! sees neither arguments nor results.
 
 use datafusion::common::{Result, exec_err};
 

@@ -624,7 +624,7 @@ proptest! {
                 let mut rows = compared.bench.told(prepared).await;
                 for name in [UPDATES, MAPS, VISITS] {
                     let granted = compared.bench.granted(view, name, asked);
-                    let bounds = questions.location_bounds(&granted, None).await.unwrap();
+                    let bounds = questions.location_bounds(&granted).await.unwrap();
                     rows.push(vec![(name.to_owned(), format!("{bounds:?}"))]);
                 }
                 let shape = compared.bench.granted(view, VISITS, asked);

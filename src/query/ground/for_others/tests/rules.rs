@@ -399,12 +399,13 @@ async fn rule_9_2d_no_place_is_known_to_be_of_a_source_that_is_asked_for() {
             only: Some(only.clone()),
             ids: IdForm::Text,
         };
+        let questions = &bench.questions;
         let rows = bench
-            .run(bench.questions.raw(&granted, &spec).await.unwrap().plan)
+            .run(questions.raw(&granted, &spec).await.unwrap().plan)
             .await;
-        let bounds = bench
-            .questions
-            .location_bounds(&granted, Some(&only))
+        let prepared = questions.prepared_bounds(&granted).await.unwrap();
+        let bounds = questions
+            .bounds_in(&prepared, &granted, Some(&only))
             .await
             .unwrap();
         (rows.num_rows(), bounds.records)
