@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 
 use crate::files::{FILES, announce, put, upload};
 use crate::ground::{lose_catalogue, said};
-use crate::harness::{
-    Almanac, Backends, KEY_SERVICE_TOKEN, KeyService, Person, Setup, heart_rate, id, instant,
-};
+use crate::harness::{Backends, KEY_SERVICE_TOKEN, KeyService, Person, Setup, heart_rate, id, instant};
 
 /// A word that stands in everything that the tests store.
 const WORD: &str = "Xylophonkonzert";
@@ -82,17 +80,6 @@ async fn assert_there(person: &Person, file: &Value) {
     assert_eq!(part.body, WORD);
 }
 
-async fn until_objects_and_no_tail(server: &Almanac) {
-    for _ in 0..300 {
-        let metrics = server.metrics().await;
-        if metrics.has(&["almanac_store_tail_rows"]) && metrics.sum(&["almanac_store_tail_rows"]) == 0.0 {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    panic!("the tail is never flushed:\n{}", server.log());
-}
-
 #[tokio::test]
 async fn what_is_stored_says_nothing_without_the_keys() {
     for backends in Backends::available() {
@@ -117,7 +104,7 @@ async fn what_is_stored_says_nothing_without_the_keys() {
             .in_dir(server.data_dir())
             .start();
         let person = busy.person_called(person.id);
-        until_objects_and_no_tail(&busy).await;
+        busy.until_no_tail().await;
         assert_there(&person, &file).await;
         assert_eq!(files_with_the_word(busy.data_dir()), Vec::<PathBuf>::new());
         let checked = busy.run(&["check"]);

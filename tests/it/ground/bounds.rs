@@ -4,23 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Almanac, Setup, heart_rate, id, instant, jsonl, number};
+use crate::harness::{Setup, heart_rate, id, instant, jsonl, number};
 
 use super::slowly::Sending;
 
 /// What the process may take, in MiB.
 const MEMORY: u64 = 256;
-
-async fn until_no_tail(server: &Almanac) {
-    for _ in 0..600 {
-        let metrics = server.metrics().await;
-        if metrics.has(&["almanac_store_tail_rows"]) && metrics.sum(&["almanac_store_tail_rows"]) == 0.0 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("the tail is never flushed:\n{}", server.log());
-}
 
 #[tokio::test]
 async fn a_text_beyond_the_limit_is_refused_with_its_place() {
@@ -60,7 +49,7 @@ async fn texts_that_compress_well_are_flushed_and_compacted_in_little_memory() {
     }
     server.stop();
     let busy = Setup::default().busy_upkeep().in_dir(server.data_dir()).start();
-    until_no_tail(&busy).await;
+    busy.until_no_tail().await;
     let peak = busy.peak_memory();
     assert!(peak < MEMORY, "flushing took {peak} MiB");
     let metrics = busy.metrics().await;
@@ -185,7 +174,7 @@ async fn a_tail_that_nobody_flushes_has_an_end() {
     assert_eq!(left, accepted - 1, "reading and deleting go on");
     server.stop();
     let busy = Setup::default().busy_upkeep().in_dir(server.data_dir()).start();
-    until_no_tail(&busy).await;
+    busy.until_no_tail().await;
     let person = busy.person_called(person.id);
     person
         .records("HeartRate", &[heart_rate(id(0), &instant(0), 60)])

@@ -340,6 +340,23 @@ impl Almanac {
         }
     }
 
+    /// Waits until nothing is in the tail any more.
+    pub(crate) async fn until_no_tail(&self) {
+        let deadline = Instant::now() + Duration::from_mins(2);
+        loop {
+            let metrics = self.metrics().await;
+            if metrics.has(&["almanac_store_tail_rows"]) && metrics.sum(&["almanac_store_tail_rows"]) == 0.0 {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "the tail is never flushed:\n{}",
+                self.log()
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     /// The greatest resident memory since the start or the last `forget_peak`, in MiB.
     pub(crate) fn peak_memory(&self) -> u64 {
         let status =
