@@ -24,6 +24,7 @@ use super::naming::is_of_sources;
 use super::origins::Origins;
 use super::row::{Row, latest_start};
 use super::scalar::{ScalarRule, Token};
+use crate::model::floats::EXACT_INTEGERS_BELOW;
 use crate::model::ids::RecordId;
 use crate::model::registry::is_json_text;
 use crate::model::sources::SourceFacts;
@@ -330,7 +331,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
                     .raw
                     .parse()
                     .ok()
-                    .filter(|value: &i64| value.unsigned_abs() < 1 << 53)?;
+                    .filter(|value: &i64| value.unsigned_abs() < EXACT_INTEGERS_BELOW)?;
                 rule.allows_number(number.value)
                     .then(|| self.cells.push((column, Cell::Int(value))))
             }

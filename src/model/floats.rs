@@ -1,4 +1,6 @@
 //! What floats can hold.
 
-/// Every whole number of a smaller magnitude is exact: 2⁵³.
-pub const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
+/// Every whole number of a smaller magnitude is exact.
+pub const EXACT_INTEGERS_BELOW: u64 = 1 << 53;
+/// The same bound as a float.
+pub const EXACT_BELOW: f64 = EXACT_INTEGERS_BELOW as f64;

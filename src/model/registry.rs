@@ -42,7 +42,7 @@ pub use definition::{Base, Definition, Scale};
 pub use entry::{CatalogEntry, ListEntry, RecordSpec};
 pub use error::RegistryError;
 pub use json_list::{JsonList, members_of};
-pub use layout::{LayoutError, dictionary_text, is_json_text, json_text, timestamp};
+pub use layout::{LayoutError, dictionary_text, is_json_text, is_uuid, json_text, timestamp, uuid_field};
 pub use schema::RecordSchema;
 
 /// Every built-in type, and the tables that go with them. Read once at start, and never changed.

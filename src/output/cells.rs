@@ -27,6 +27,7 @@ use self::uniform::all_equal;
 use super::encoder::EncodeError;
 use super::times::{DateText, InstantText};
 use super::zones::Zone;
+use crate::model::registry::{is_json_text, is_uuid};
 
 pub(super) use self::field::FieldStyle;
 
@@ -109,27 +110,10 @@ impl Text {
     }
 }
 
-const EXTENSION: &str = "ARROW:extension:name";
-
-pub(super) fn is_json(field: &Field) -> bool {
-    field
-        .metadata()
-        .get(EXTENSION)
-        .is_some_and(|name| name == "arrow.json")
-}
-
-pub(super) fn is_uuid(field: &Field) -> bool {
-    *field.data_type() == DataType::FixedSizeBinary(16)
-        && field
-            .metadata()
-            .get(EXTENSION)
-            .is_some_and(|name| name == "arrow.uuid")
-}
-
 impl Cells {
     pub(super) fn new(field: &Field, style: Style) -> Result<Self, EncodeError> {
         let values = match field.data_type() {
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is_json(field) => {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is_json_text(field) => {
                 Values::Json(Text::empty())
             }
             DataType::FixedSizeBinary(_) if is_uuid(field) => {

@@ -18,8 +18,8 @@ use arrow::error::ArrowError;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use super::UNIT;
-use super::cells::is_uuid;
 use super::dictionaries::Lexicon;
+use crate::model::registry::{dictionary_text, is_uuid};
 use crate::model::uuid_text;
 
 /// Turns batches of a schema into portable ones.
@@ -122,8 +122,7 @@ fn reshape(field: &Field, dictionaries: Dictionaries) -> (Field, Shape) {
         DataType::Dictionary(_, value)
             if **value == DataType::Utf8 && dictionaries == Dictionaries::AsKeys =>
         {
-            let data_type = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-            (data_type, Shape::Dictionary(Box::default()))
+            (dictionary_text(), Shape::Dictionary(Box::default()))
         }
         // Dictionaries of other types are rare and are replaced by their values.
         DataType::Dictionary(_, value) if dictionaries == Dictionaries::AsKeys => {

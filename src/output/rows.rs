@@ -10,12 +10,13 @@ use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::record_batch::RecordBatch;
 
 use super::SPREAD;
-use super::cells::{Cells, Style, is_json};
+use super::cells::{Cells, Style};
 use super::chunks::{CHUNK, Chunks};
 use super::encoder::{EncodeError, Encoder, Progress, refuse_long_row};
 use super::spread::{Broken, Names, for_each_member, merge};
 use super::steps::{Column, Steps};
 use super::text::write_json_string;
+use crate::model::registry::is_json_text;
 
 /// What surrounds the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,5 +276,5 @@ pub(super) fn name_before_value(field: &FieldRef) -> Vec<u8> {
 }
 
 fn is_spread(field: &FieldRef) -> bool {
-    is_json(field) && field.metadata().get(SPREAD).is_some_and(|value| value == "true")
+    is_json_text(field) && field.metadata().get(SPREAD).is_some_and(|value| value == "true")
 }

@@ -14,10 +14,10 @@ use datafusion::logical_expr::{Expr, cast};
 use datafusion::prelude::ident;
 
 use super::ground::computed::{Computed, computed, projected};
-use super::ground::constant_text::{constant_text, constant_type};
+use super::ground::constant_text::constant_text;
 use super::{Prepared, QueryError};
 use crate::model::columns::UNIT;
-use crate::model::registry::unit_of;
+use crate::model::registry::{dictionary_text, unit_of};
 use crate::model::units::{Conversion, scaled};
 
 /// The unit in which a measure is shown.
@@ -53,7 +53,7 @@ impl Prepared {
         let mut made: Vec<(Expr, String)> = Vec::with_capacity(held.fields().len() + 1);
         let mut fields: Vec<FieldRef> = Vec::with_capacity(held.fields().len() + 1);
         let unit_column = || (constant_text(&unit.unit), named.to_owned());
-        let unit_field = Field::new(named, constant_type(), false);
+        let unit_field = Field::new(named, dictionary_text(), false);
         for (field, shown) in held.fields().iter().zip(self.schema.fields()) {
             let role = columns.iter().find(|(name, _)| *name == field.name());
             let (column, shown) = match (role, unit.conversion) {

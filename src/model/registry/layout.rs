@@ -22,6 +22,7 @@ use crate::model::columns::{END, EXTRAS, ID, SOURCE, SOURCE_CLASS, START};
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 const JSON_EXTENSION: &str = "arrow.json";
+const UUID_EXTENSION: &str = "arrow.uuid";
 
 /// Columns of a person's own type that describe who measured, where it declares them, by a name among others.
 const DESCRIBING_COLUMNS: [&str; 2] = ["device_properties", "source_properties"];
@@ -54,10 +55,25 @@ pub fn json_text(name: &str) -> Field {
 /// Whether a column holds JSON text.
 #[must_use]
 pub fn is_json_text(field: &Field) -> bool {
-    field
-        .metadata()
-        .get(EXTENSION_NAME)
-        .is_some_and(|name| name == JSON_EXTENSION)
+    is_marked(field, JSON_EXTENSION)
+}
+
+/// A column of ids. Readers that know the extension type show them as such; so do our own outputs of text.
+#[must_use]
+pub fn uuid_field(name: &str) -> Field {
+    let metadata = HashMap::from([(EXTENSION_NAME.to_owned(), UUID_EXTENSION.to_owned())]);
+    Field::new(name, ArrowType::FixedSizeBinary(16), false).with_metadata(metadata)
+}
+
+/// Whether a column holds ids.
+#[must_use]
+pub fn is_uuid(field: &Field) -> bool {
+    *field.data_type() == ArrowType::FixedSizeBinary(16) && is_marked(field, UUID_EXTENSION)
+}
+
+fn is_marked(field: &Field, extension: &str) -> bool {
+    let name = field.metadata().get(EXTENSION_NAME);
+    name.is_some_and(|name| name == extension)
 }
 
 /// The type of text columns with few distinct values.

@@ -14,7 +14,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::ident;
 
-use crate::model::registry::DataType;
+use crate::model::registry::{DataType, dictionary_text};
 use crate::people::annotations::shown::ShownAnnotations;
 
 use super::computed::{Computed, computed, with_replaced};
@@ -105,10 +105,7 @@ impl OfDefinition {
     }
 
     fn evaluate(&self, stored: &ArrayRef, source_ids: &ArrayRef) -> Result<ArrayRef> {
-        let source_ids = cast(
-            source_ids,
-            &ArrowType::Dictionary(Box::new(ArrowType::Int32), Box::new(ArrowType::Utf8)),
-        )?;
+        let source_ids = cast(source_ids, &dictionary_text())?;
         let dictionary = source_ids.as_dictionary::<Int32Type>();
         let sources = dictionary.values().as_string::<i32>();
         // Looked up once for each source that rows of the batch have; its dictionary may have many more.

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::model::registry::dictionary_text;
 use crate::store::constant::Constant;
 
 /// The usual number of rows in a batch.
@@ -23,11 +24,6 @@ pub(in crate::query) fn constant_text(text: &str) -> Expr {
         rows: OnceLock::new(),
     };
     ScalarUDF::new_from_impl(function).call(Vec::new())
-}
-
-/// The type of such a column.
-pub(in crate::query) fn constant_type() -> ArrowType {
-    ArrowType::Dictionary(Box::new(ArrowType::Int32), Box::new(ArrowType::Utf8))
 }
 
 /// `constant_text()`: all batches get slices of one array. A literal is built for each batch anew, and its
@@ -55,7 +51,7 @@ impl Hash for ConstantText {
 
 impl ConstantText {
     fn made(&self, rows: usize) -> Result<ArrayRef> {
-        Ok(Constant::Text(self.text.clone()).rows(&constant_type(), rows)?)
+        Ok(Constant::Text(self.text.clone()).rows(&dictionary_text(), rows)?)
     }
 }
 
@@ -69,11 +65,11 @@ impl ScalarUDFImpl for ConstantText {
     }
 
     fn return_type(&self, _arguments: &[ArrowType]) -> Result<ArrowType> {
-        Ok(constant_type())
+        Ok(dictionary_text())
     }
 
     fn return_field_from_args(&self, _arguments: ReturnFieldArgs) -> Result<FieldRef> {
-        Ok(Arc::new(Field::new(self.name(), constant_type(), false)))
+        Ok(Arc::new(Field::new(self.name(), dictionary_text(), false)))
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {

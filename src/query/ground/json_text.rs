@@ -16,11 +16,9 @@ use datafusion::logical_expr::{
 };
 use uuid::Uuid;
 
+use crate::model::floats::EXACT_BELOW;
 use crate::model::registry::{is_json_text, json_text, timestamp};
 use crate::model::time::Instant;
-
-/// Up to this bound, floats represent every integer exactly.
-const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;
 
 /// `json_text(value)`: null stays null, and text that is JSON stays as it is.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -210,7 +208,7 @@ impl Values {
 
 /// Numbers that are not finite have no JSON form.
 fn write_number(value: f64, out: &mut String) -> bool {
-    if value.abs() < EXACT_INTEGERS && value.fract() == 0.0 {
+    if value.abs() < EXACT_BELOW && value.fract() == 0.0 {
         out.push_str(itoa::Buffer::new().format(value as i64));
     } else if value.is_finite() {
         out.push_str(ryu::Buffer::new().format_finite(value));

@@ -7,7 +7,7 @@ mod shown;
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, Schema, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -16,7 +16,7 @@ use datafusion::prelude::{ident, lit};
 
 use crate::model::columns::{END, EXTRAS, ID, START};
 use crate::model::permit::ReadPermit;
-use crate::model::registry::{Layout, ReadColumn, ReadFrom};
+use crate::model::registry::{Layout, ReadColumn, ReadFrom, uuid_field};
 
 use super::computed::{Columns, projector};
 use super::constant_text::constant_text;
@@ -188,10 +188,7 @@ impl ScalarUDFImpl for MarkedUuid {
     }
 
     fn return_field_from_args(&self, _arguments: ReturnFieldArgs) -> Result<FieldRef> {
-        let metadata = [("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())].into();
-        Ok(Arc::new(
-            Field::new(self.name(), ArrowType::FixedSizeBinary(16), false).with_metadata(metadata),
-        ))
+        Ok(Arc::new(uuid_field(self.name())))
     }
 
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -9,6 +9,7 @@ use datafusion::logical_expr::{Expr, cast};
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::prelude::{ident, lit};
 
+use crate::model::columns::SOURCE;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::Layout;
 use crate::model::time::TimeRange;
@@ -18,9 +19,6 @@ use crate::query::shape::{self, IdForm, Visibility};
 use crate::query::{Order, Prepared, QueryError, Questions, TypedPartition};
 
 use super::pinned::{Granted, Pinned};
-
-/// The stored column of a row's source.
-const SOURCE: &str = "source";
 
 /// Rows in which one of `columns` holds one of `values`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

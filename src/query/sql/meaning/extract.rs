@@ -15,6 +15,7 @@ use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF};
 
+use crate::model::floats::EXACT_INTEGERS_BELOW;
 use crate::query::sql::stand_in::{Change, StandIn};
 
 use super::spans::length::{DAY, lengths, nanoseconds};
@@ -23,9 +24,6 @@ use super::spans::length::{DAY, lengths, nanoseconds};
 pub(super) const EXTRACTING_FUNCTION: &str = "date_part";
 
 const MINUTE: i128 = 60_000_000_000;
-
-/// Below this, a double holds every whole number.
-const WHOLE_NUMBERS_END: u64 = 1 << 53;
 
 /// What the engine's function is asked for.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -120,7 +118,7 @@ fn seconds(times: &dyn Array, unit: TimeUnit) -> Result<Float64Array> {
     let counts = cast(times, &DataType::Int64)?;
     let counts: &Int64Array = counts.as_primitive();
     Ok(counts.unary::<_, Float64Type>(|count| {
-        if count.unsigned_abs() < WHOLE_NUMBERS_END {
+        if count.unsigned_abs() < EXACT_INTEGERS_BELOW {
             count as f64 / per_second as f64
         } else {
             let (whole, rest) = (count.div_euclid(per_second), count.rem_euclid(per_second));
