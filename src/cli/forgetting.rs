@@ -72,6 +72,8 @@ async fn look(
         tracing::error!("an erasure is damaged, so nobody goes on with it; run `almanac check`");
     }
     if may_have_missed || is_newly_damaged || !purged.is_subset(&forgotten.purged) {
+        files.objects().forget_all();
+        app.geocoder.forget_all();
         app.questions.forget_all();
         app.recent.forget_all();
         app.repeats.forget_all();

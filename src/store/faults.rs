@@ -24,6 +24,7 @@ use object_store::{
 };
 
 use super::local::Disk;
+use super::objects::StoreAbove;
 
 /// An operation on a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -189,6 +190,10 @@ impl FaultyStore {
     ) -> Result<T> {
         suffer(&*self.fate, operation, path.as_ref(), work, None).await
     }
+}
+
+impl StoreAbove for FaultyStore {
+    fn forget_all(&self) {}
 }
 
 impl fmt::Display for FaultyStore {

@@ -47,9 +47,17 @@ pub enum ObjectStoreSettings {
 #[derive(Clone, Debug)]
 pub struct ObjectStorage {
     store: Arc<dyn ObjectStore>,
+    /// The same, if it is above another one.
+    above: Option<Arc<dyn StoreAbove>>,
     directory: Option<DurableDirectory>,
     /// Creates addresses at which others than this process reach the store.
     signing: Option<Signing>,
+}
+
+/// A store above another one.
+pub trait StoreAbove: ObjectStore {
+    /// Drops from memory what was read of objects, or for them.
+    fn forget_all(&self);
 }
 
 /// The state of an object at a moment.
@@ -103,6 +111,7 @@ impl ObjectStorage {
         })?;
         Ok(Self {
             store: Arc::new(directory.clone()),
+            above: None,
             directory: Some(directory),
             signing: None,
         })
@@ -121,6 +130,7 @@ impl ObjectStorage {
     pub fn over(store: Arc<dyn ObjectStore>) -> Self {
         Self {
             store,
+            above: None,
             directory: None,
             signing: None,
         }
@@ -129,11 +139,20 @@ impl ObjectStorage {
     /// This storage with another store above it, such as one that seals. Access past this process would
     /// bypass that one, so no addresses are given out any more.
     #[must_use]
-    pub fn beneath(self, above: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>) -> Self {
+    pub fn beneath(self, above: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn StoreAbove>) -> Self {
+        let above = above(self.store);
         Self {
-            store: above(self.store),
+            above: Some(Arc::clone(&above)),
+            store: above,
             signing: None,
             ..self
+        }
+    }
+
+    /// Drops everything from memory.
+    pub fn forget_all(&self) {
+        if let Some(above) = &self.above {
+            above.forget_all();
         }
     }
 

@@ -73,4 +73,7 @@ pub trait Geocoder: Debug + Send + Sync {
 
     /// Changes whenever an earlier answer may lack names that it would have now.
     fn edition(&self) -> u64;
+
+    /// Drops from memory what anybody asked and what the answers were.
+    fn forget_all(&self);
 }

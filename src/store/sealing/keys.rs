@@ -113,6 +113,11 @@ impl PersonKeys {
         Ok(())
     }
 
+    /// Drops all keys from memory. They stay where they are kept.
+    pub(super) fn clear_remembered(&self) {
+        self.known.clear();
+    }
+
     /// Whether a person has a key.
     pub async fn has(&self, person: PersonId) -> Result<bool, StoreError> {
         Ok(self.place.version(&path_of(person)).await?.is_some())

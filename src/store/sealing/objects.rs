@@ -23,6 +23,7 @@ use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
 use crate::store::errors::{StoreError, was_answered};
 use crate::store::folder_names::{DATA_FOLDER, EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER, PEOPLE_FOLDER};
+use crate::store::objects::StoreAbove;
 
 use super::keys::PersonKeys;
 use super::sealed::{
@@ -338,6 +339,13 @@ impl ObjectStore for SealedObjects {
             });
         }
         self.beneath.copy_opts(from, to, options).await
+    }
+}
+
+impl StoreAbove for SealedObjects {
+    fn forget_all(&self) {
+        self.headings.clear();
+        self.keys.clear_remembered();
     }
 }
 

@@ -220,6 +220,26 @@ async fn a_destroyed_key_is_the_end_of_all_it_sealed_and_of_nothing_else() {
 }
 
 #[tokio::test]
+async fn what_is_remembered_of_objects_and_keys_can_be_forgotten() {
+    let bench = Bench::new();
+    let (cut_off, keyless) = (path(OWNER, "one"), path(OTHER, "one"));
+    for path in [&cut_off, &keyless] {
+        bench.above.put(path, content(1000)).await.unwrap();
+        assert_eq!(bench.above.get(path).await.unwrap(), content(1000));
+    }
+    let key = format!("keys/{OTHER}.key");
+    std::fs::remove_file(bench.directory.path().join(key)).unwrap();
+    std::fs::write(bench.file_in(&format!("data/{OWNER}")), "").unwrap();
+    assert_eq!(bench.above.get(&keyless).await.unwrap(), content(1000));
+    bench.above.forget_all();
+    let read = bench.above.get(&keyless).await;
+    assert!(matches!(read, Err(StoreError::Unavailable { .. })), "{read:?}");
+    // With its heading remembered, only the second read would tell.
+    let read = bench.above.get(&cut_off).await;
+    assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
+}
+
+#[tokio::test]
 async fn another_master_key_takes_over_while_the_first_still_opens() {
     let bench = Bench::new();
     let path = path(OWNER, "one");

@@ -158,7 +158,7 @@ impl Talkative {
     }
 }
 
-fn held(store: Arc<dyn ObjectStore>, fate: &Arc<HoldsStep>) -> Arc<dyn ObjectStore> {
+fn held(store: Arc<dyn ObjectStore>, fate: &Arc<HoldsStep>) -> Arc<FaultyStore> {
     Arc::new(FaultyStore::new(store, Arc::clone(fate)))
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use arrow::datatypes::DataType;
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::{between, keys, own, rows, update};
+use crate::erasure::erase;
 use crate::harness::{METHODS, Person, Setup, Table, at, id, number, person};
 
 async fn whereabouts(person: &Person, what: &str) -> Vec<Value> {
@@ -169,7 +171,7 @@ async fn outside(behaviour: Behaviour) -> (String, Arc<AtomicUsize>) {
                 let status = match behaviour {
                     Behaviour::Answers => "200 OK",
                     Behaviour::Fails => "500 Oh no",
-                    Behaviour::Hangs => return tokio::time::sleep(std::time::Duration::from_mins(10)).await,
+                    Behaviour::Hangs => return tokio::time::sleep(Duration::from_mins(10)).await,
                 };
                 let answer = format!(
                     "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: \
@@ -209,6 +211,28 @@ async fn an_operator_may_name_a_service_and_its_answers_are_kept() {
         "what it says is too far from the sea"
     );
     assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn what_it_answered_is_forgotten_when_somebody_was_erased() {
+    let (url, asked) = outside(Behaviour::Answers).await;
+    let almanac = Setup::default()
+        .with("ALMANAC_GEOCODER_URL", &url)
+        .with("ALMANAC_UPKEEP_INTERVAL", "50ms")
+        .start();
+    let (person, leaving) = (almanac.person(), almanac.person());
+    for person in [&person, &leaving] {
+        in_reykjavik_and_at_sea(person).await;
+    }
+    whereabouts(&person, "location_at_time").await;
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    erase(&leaving).await;
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while asked.load(Ordering::SeqCst) == 1 {
+        assert!(Instant::now() < deadline, "{}", almanac.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        whereabouts(&person, "location_at_time").await;
+    }
 }
 
 #[tokio::test]

@@ -181,6 +181,11 @@ impl Geocoder for Service {
     fn edition(&self) -> u64 {
         self.nameless.load(Ordering::Relaxed)
     }
+
+    /// How often people asked stays: it says nothing of positions, and is over in a minute.
+    fn forget_all(&self) {
+        self.known.clear();
+    }
 }
 
 /// The parts of the service's response that are used.
