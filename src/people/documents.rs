@@ -180,13 +180,7 @@ impl Documents {
         repeat_while_overtaken(|| async {
             let before = self.own(kind, person, id).await?;
             condition.hold().await?;
-            let remove = Change::Remove {
-                kind,
-                id,
-                person,
-                expected: before.version,
-            };
-            self.commit(remove).await
+            self.commit(before.removal()).await
         })
         .await
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
+use crate::catalog::documents::{Changed, Document, DocumentKind};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -83,7 +83,7 @@ impl Purging {
             }
             let mut people = BTreeSet::new();
             for document in &page.documents {
-                match self.catalog.change_documents(vec![removal(document)]).await {
+                match self.catalog.change_documents(vec![document.removal()]).await {
                     Ok(Changed::Done) => {
                         removed += 1;
                         people.insert(document.person);
@@ -166,14 +166,5 @@ fn report_damaged(rows: usize) {
             rows,
             "rows of deleted documents are damaged and stay; run `almanac check`"
         );
-    }
-}
-
-fn removal(document: &Document) -> Change {
-    Change::Remove {
-        kind: document.kind,
-        id: document.id,
-        person: document.person,
-        expected: document.version,
     }
 }

@@ -121,12 +121,7 @@ impl Session {
     }
 
     fn removed(&self) -> Change {
-        Change::Remove {
-            kind: DocumentKind::Session,
-            id: self.id,
-            person: self.person,
-            expected: self.version,
-        }
+        Change::remove(DocumentKind::Session, self.id, self.person, self.version)
     }
 }
 

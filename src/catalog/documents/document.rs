@@ -86,6 +86,14 @@ pub struct Document {
     pub deleted_at: Option<Instant>,
 }
 
+impl Document {
+    /// The change that removes this state of the document.
+    #[must_use]
+    pub const fn removal(&self) -> Change {
+        Change::remove(self.kind, self.id, self.person, self.version)
+    }
+}
+
 /// How a document is found: `kind` says what `target` is to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
@@ -124,6 +132,18 @@ pub enum Change {
         person: PersonId,
         stamp: DocumentStamp,
     },
+}
+
+impl Change {
+    #[must_use]
+    pub const fn remove(kind: DocumentKind, id: Uuid, person: PersonId, expected: i64) -> Self {
+        Self::Remove {
+            kind,
+            id,
+            person,
+            expected,
+        }
+    }
 }
 
 /// The result of a change.

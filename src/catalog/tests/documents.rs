@@ -162,22 +162,12 @@ async fn a_change_that_fails_takes_the_others_with_it() {
         ];
         let outcome = catalog.change_documents(taken).await.unwrap();
         assert!(matches!(outcome, Changed::NameTaken { name, .. } if name == "one"));
-        let stale = Change::Remove {
-            kind: DocumentKind::Tag,
-            id: first.id,
-            person: owner,
-            expected: 7,
-        };
+        let stale = Change::remove(DocumentKind::Tag, first.id, owner, 7);
         let outcome = catalog
             .change_documents(vec![insert(&tag(owner, "two", "2"), vec![]), stale])
             .await;
         assert_eq!(outcome.unwrap(), Changed::Overtaken);
-        let foreign = Change::Remove {
-            kind: DocumentKind::Tag,
-            id: first.id,
-            person: person(),
-            expected: 1,
-        };
+        let foreign = Change::remove(DocumentKind::Tag, first.id, person(), 1);
         let outcome = catalog.change_documents(vec![foreign]).await.unwrap();
         assert_eq!(outcome, Changed::Overtaken, "the document of somebody else");
         assert_eq!(
@@ -496,12 +486,7 @@ proptest! {
                         };
                         let (id, expected) = (found.id, found.version);
                         (
-                            vec![Change::Remove {
-                                kind: DocumentKind::Tag,
-                                id,
-                                person: owner,
-                                expected,
-                            }],
+                            vec![Change::remove(DocumentKind::Tag, id, owner, expected)],
                             true,
                         )
                     }

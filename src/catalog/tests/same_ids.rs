@@ -37,12 +37,7 @@ async fn a_document_with_the_id_of_another_one_leaves_its_links_alone() {
             expected: 1,
             links: Some(Vec::new()),
         };
-        let remove = Change::Remove {
-            kind: DocumentKind::Tag,
-            id: share,
-            person: reader,
-            expected: 2,
-        };
+        let remove = Change::remove(DocumentKind::Tag, share, reader, 2);
         let insert = Change::Insert {
             document: tag,
             links: Vec::new(),

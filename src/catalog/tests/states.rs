@@ -116,12 +116,7 @@ async fn documents(watched: &mut Watched) {
             expected: 1,
             links: None,
         },
-        Change::Remove {
-            kind,
-            person,
-            id,
-            expected: 2,
-        },
+        Change::remove(kind, id, person, 2),
     ];
     for change in changes {
         let what = format!("{change:?}");

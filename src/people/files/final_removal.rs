@@ -154,10 +154,5 @@ impl Files {
 }
 
 fn removal_of(file: &File) -> Change {
-    Change::Remove {
-        kind: DocumentKind::File,
-        id: file.id,
-        person: file.person,
-        expected: file.version,
-    }
+    Change::remove(DocumentKind::File, file.id, file.person, file.version)
 }

@@ -161,12 +161,7 @@ impl Frame {
 
     /// The change that removes the frame.
     pub(super) const fn removal(&self) -> Change {
-        Change::Remove {
-            kind: DocumentKind::Frame,
-            id: self.id,
-            person: self.person,
-            expected: self.version,
-        }
+        Change::remove(DocumentKind::Frame, self.id, self.person, self.version)
     }
 
     pub(super) fn of(document: &Document) -> Result<Self, FrameError> {

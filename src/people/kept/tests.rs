@@ -101,15 +101,6 @@ fn update(document: &Document, body: &str) -> Change {
     }
 }
 
-fn remove(document: &Document) -> Change {
-    Change::Remove {
-        kind: document.kind,
-        id: document.id,
-        person: document.person,
-        expected: document.version,
-    }
-}
-
 #[tokio::test]
 async fn what_is_kept_outlives_changes_of_everything_else() {
     for bench in Bench::all().await {
@@ -158,7 +149,7 @@ async fn a_document_in_place_of_another_one_is_noticed() {
         bench.change(vec![insert(&document)]).await;
         bench.read().await;
         let other = bench.document("old");
-        bench.change(vec![remove(&document), insert(&other)]).await;
+        bench.change(vec![document.removal(), insert(&other)]).await;
         assert!(bench.current().await.is_none());
         bench.read().await;
         assert_eq!(*bench.current().await.unwrap(), [other]);

@@ -32,12 +32,7 @@ impl Sharing {
         repeat_while_overtaken(|| async {
             let group = self.own_group(owner, id).await?;
             condition.hold().await?;
-            let remove = Change::Remove {
-                kind: DocumentKind::Group,
-                id,
-                person: owner,
-                expected: group.version,
-            };
+            let remove = Change::remove(DocumentKind::Group, id, owner, group.version);
             self.commit(remove).await
         })
         .await?;
@@ -69,7 +64,7 @@ impl Sharing {
     /// Ends memberships together. If that does not succeed, because a member left meanwhile, ends each on its
     /// own.
     async fn end_some(&self, members: &[Document]) -> Result<(), CatalogError> {
-        let removals: Vec<Change> = members.iter().map(removal).collect();
+        let removals: Vec<Change> = members.iter().map(Document::removal).collect();
         if self.catalog.change_documents(removals.clone()).await? == Changed::Done {
             return Ok(());
         }
@@ -78,14 +73,5 @@ impl Sharing {
             let _outcome = self.catalog.change_documents(vec![removal]).await?;
         }
         Ok(())
-    }
-}
-
-fn removal(member: &Document) -> Change {
-    Change::Remove {
-        kind: DocumentKind::Membership,
-        id: member.id,
-        person: member.person,
-        expected: member.version,
     }
 }

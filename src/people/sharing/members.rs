@@ -111,13 +111,7 @@ impl Sharing {
         repeat_while_overtaken(|| async {
             let member = self.membership_document(person, group).await?;
             let member = member.ok_or(SharingError::Unknown("membership"))?;
-            let remove = Change::Remove {
-                kind: DocumentKind::Membership,
-                id: member.id,
-                person,
-                expected: member.version,
-            };
-            self.commit(remove).await?;
+            self.commit(member.removal()).await?;
             participant(&member)
         })
         .await

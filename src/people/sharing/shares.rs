@@ -217,12 +217,7 @@ impl Sharing {
         repeat_while_overtaken(|| async {
             let share = self.share(owner, id).await?;
             condition.hold().await?;
-            let remove = Change::Remove {
-                kind: DocumentKind::Share,
-                id,
-                person: owner,
-                expected: share.version,
-            };
+            let remove = Change::remove(DocumentKind::Share, id, owner, share.version);
             let entry = (owner, ShareEvent::Removed, Receivers::Told);
             self.logged(&share, entry, remove).await
         })

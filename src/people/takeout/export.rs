@@ -221,12 +221,7 @@ impl Export {
 
     /// The change that removes the export.
     pub(super) const fn removal(&self) -> Change {
-        Change::Remove {
-            kind: DocumentKind::Export,
-            id: self.id,
-            person: self.person,
-            expected: self.version,
-        }
+        Change::remove(DocumentKind::Export, self.id, self.person, self.version)
     }
 
     /// The export after its change was stored at `now`.

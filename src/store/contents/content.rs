@@ -286,12 +286,7 @@ impl Content {
     /// The change that removes the content.
     #[must_use]
     pub const fn removal(&self) -> Change {
-        Change::Remove {
-            kind: DocumentKind::FileContent,
-            id: self.id,
-            person: self.person,
-            expected: self.version,
-        }
+        Change::remove(DocumentKind::FileContent, self.id, self.person, self.version)
     }
 
     fn document(&self, version: i64, now: Instant) -> Result<Document, StoreError> {

@@ -124,12 +124,7 @@ async fn what_is_removed_at_once_is_gone_from_the_files_of_the_database_within_t
         updated_at: now,
         deleted_at: None,
     };
-    let removal = Change::Remove {
-        kind: tag.kind,
-        id: tag.id,
-        person: tag.person,
-        expected: tag.version,
-    };
+    let removal = tag.removal();
     let insertion = Change::Insert {
         document: tag,
         links: Vec::new(),
