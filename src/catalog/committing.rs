@@ -192,18 +192,14 @@ async fn partitions_as_seen(
     let is_as_seen = |change: &PartitionChange| {
         partitions
             .get(&(change.person, change.data_type.clone()))
-            .is_some_and(|(row, _)| {
-                let (version, digest) = (change.expected_version, change.expected_digest);
-                version.is_none_or(|expected| row.version == expected)
-                    && digest.is_none_or(|expected| row.digest == expected)
-            })
+            .is_some_and(|(row, _)| change.expected.is_none_or(|seen| row.stamp() == seen))
     };
     if !commit.changes.iter().all(is_as_seen) {
         return Ok(None);
     }
     for seen in &commit.unchanged {
         let now = partitions.remove(&(seen.person, seen.data_type.clone()));
-        if now.is_none_or(|(row, _)| (row.version, row.digest) != (seen.version, seen.digest)) {
+        if now.is_none_or(|(row, _)| row.stamp() != seen.stamp) {
             return Ok(None);
         }
     }
@@ -336,7 +332,7 @@ async fn remove_gathered(
         let is_changed_here = |change: &&PartitionChange| {
             change.person == gathered.person
                 && change.data_type == gathered.data_type
-                && change.expected_version.is_some()
+                && change.expected.is_some()
                 && change.add.iter().any(|piece| piece.id == gathered.into)
                 && !change
                     .dead

@@ -110,8 +110,7 @@ impl Catalog {
                 None => Some(Partition {
                     person,
                     data_type: data_type.clone(),
-                    version: 0,
-                    digest: 0,
+                    stamp: Stamp::default(),
                     records: 0,
                     pieces: Vec::new(),
                 }),
@@ -262,20 +261,11 @@ impl VerifiedPartition {
             }
         }
         pieces.sort_by_key(|piece| (piece.bounds.min_start, piece.id));
-        let PartitionRow {
-            person,
-            data_type,
-            version,
-            digest,
-            records,
-            ..
-        } = self.row;
         Ok(Partition {
-            person,
-            data_type,
-            version,
-            digest,
-            records,
+            person: self.row.person,
+            stamp: self.row.stamp(),
+            records: self.row.records,
+            data_type: self.row.data_type,
             pieces,
         })
     }

@@ -25,23 +25,10 @@ pub struct Stamp {
 pub struct Partition {
     pub person: PersonId,
     pub data_type: TypeId,
-    /// Grows with every change to the partition, whoever makes it. 0: nothing was ever stored.
-    pub version: i64,
-    /// The exclusive or of the checksums of its pieces and dead rows.
-    pub digest: u32,
+    pub stamp: Stamp,
     /// Live records.
     pub records: i64,
     pub pieces: Vec<Piece>,
-}
-
-impl Partition {
-    #[must_use]
-    pub const fn stamp(&self) -> Stamp {
-        Stamp {
-            version: self.version,
-            digest: self.digest,
-        }
-    }
 }
 
 /// One immutable group of rows, sorted by (start, end, id).
@@ -142,13 +129,10 @@ pub struct Commit {
 pub struct PartitionChange {
     pub person: PersonId,
     pub data_type: TypeId,
-    /// The version that was read. If the partition has another one by now, the whole commit is refused as
+    /// The state that was read. If the partition is in another one by now, the whole commit is refused as
     /// stale. `None`: nothing was read, because the change only adds rows under new ids, which is right
     /// whatever else happened.
-    pub expected_version: Option<i64>,
-    /// The digest that was read with it, if any. The version alone may come again after a database lost its
-    /// last commits.
-    pub expected_digest: Option<u32>,
+    pub expected: Option<Stamp>,
     pub add: Vec<NewPiece>,
     /// Rows that die: replaced or deleted, each in the piece that holds it (which may be one of `add`).
     pub dead: Vec<(PieceId, RecordId)>,
@@ -175,8 +159,7 @@ pub struct GatheredTail {
 pub struct SeenPartition {
     pub person: PersonId,
     pub data_type: TypeId,
-    pub version: i64,
-    pub digest: u32,
+    pub stamp: Stamp,
 }
 
 /// An accepted request, kept so that repeating it has no second effect.

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::records::{
     Bounds, Commit, CommitOutcome, Effect, Footer, GatheredTail, KeptUpload, NewPiece, NewPlace, Partition,
-    PartitionChange, Place, Replace, SeenPartition, SeenSource, UploadReceipt,
+    PartitionChange, Place, Replace, SeenPartition, SeenSource, Stamp, UploadReceipt,
 };
 use super::{Catalog, CatalogError};
 use crate::catalog::test_databases::{address_in, databases_at_hand};
@@ -83,6 +83,11 @@ impl Bench {
             .unwrap()
             .remove(0)
     }
+
+    /// Of the person's heart rate.
+    async fn stamp(&self, person: PersonId) -> Stamp {
+        self.catalog.stamps(person, &[heart_rate()]).await.unwrap()[0]
+    }
 }
 
 fn person() -> PersonId {
@@ -135,13 +140,18 @@ fn object(path: &str) -> NewPiece {
     }
 }
 
-fn change(person: PersonId, expected_version: i64, add: Vec<NewPiece>) -> PartitionChange {
+/// Of a partition of which nothing was ever stored.
+const NOTHING: Stamp = Stamp {
+    version: 0,
+    digest: 0,
+};
+
+fn change(person: PersonId, expected: Stamp, add: Vec<NewPiece>) -> PartitionChange {
     let records_delta = add.iter().map(|piece| piece.rows).sum();
     PartitionChange {
         person,
         data_type: heart_rate(),
-        expected_version: Some(expected_version),
-        expected_digest: None,
+        expected: Some(expected),
         updates: records_delta,
         records_delta,
         add,
@@ -165,11 +175,11 @@ async fn what_was_committed_is_read_back() {
     for bench in Bench::all().await {
         let person = person();
         let (blob, file) = (tail(b"some rows"), object("data/x.parquet"));
-        let commit = one(change(person, 0, vec![blob.clone(), file.clone()]));
+        let commit = one(change(person, NOTHING, vec![blob.clone(), file.clone()]));
         assert_eq!(bench.catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
 
         let partition = bench.partition(person, &heart_rate()).await;
-        assert_eq!((partition.version, partition.records), (1, 2));
+        assert_eq!((partition.stamp.version, partition.records), (1, 2));
         let read = partition.pieces.iter().find(|piece| piece.id == blob.id).unwrap();
         assert!(matches!(&read.place, Place::Tail { blob: Some(blob) } if **blob == *b"some rows"));
         assert_eq!((read.rows, read.bounds, read.sequence), (1, blob.bounds, 1));
@@ -202,19 +212,22 @@ async fn a_commit_on_an_old_version_changes_nothing() {
         let (one_person, other_person) = (person(), person());
         bench
             .catalog
-            .commit(one(change(one_person, 0, vec![tail(b"first")])))
+            .commit(one(change(one_person, NOTHING, vec![tail(b"first")])))
             .await
             .unwrap();
         let both = Commit {
             changes: vec![
-                change(other_person, 0, vec![tail(b"fresh")]),
-                change(one_person, 0, vec![tail(b"late")]),
+                change(other_person, NOTHING, vec![tail(b"fresh")]),
+                change(one_person, NOTHING, vec![tail(b"late")]),
             ],
             ..Commit::default()
         };
         assert_eq!(bench.catalog.commit(both).await.unwrap(), CommitOutcome::Stale);
         assert_eq!(bench.partition(one_person, &heart_rate()).await.records, 1);
-        assert_eq!(bench.partition(other_person, &heart_rate()).await.version, 0);
+        assert_eq!(
+            bench.partition(other_person, &heart_rate()).await.stamp.version,
+            0
+        );
         assert!(!bench.catalog.person_exists(other_person).await.unwrap());
     }
 }
@@ -226,13 +239,14 @@ async fn pieces_put_together_go_with_their_bytes_and_their_rows_are_as_old_as_th
         let (first, second) = (tail(b"first"), tail(b"second"));
         bench
             .catalog
-            .commit(one(change(person, 0, vec![first.clone()])))
+            .commit(one(change(person, NOTHING, vec![first.clone()])))
             .await
             .unwrap();
         bench.pass(std::time::Duration::from_millis(20)).await;
+        let early = bench.stamp(person).await;
         bench
             .catalog
-            .commit(one(change(person, 1, vec![second.clone()])))
+            .commit(one(change(person, early, vec![second.clone()])))
             .await
             .unwrap();
         let before = bench.partition(person, &heart_rate()).await;
@@ -250,7 +264,7 @@ async fn pieces_put_together_go_with_their_bytes_and_their_rows_are_as_old_as_th
         };
         let third = PartitionChange {
             records_delta: 1,
-            ..change(person, 2, vec![all.clone()])
+            ..change(person, before.stamp, vec![all.clone()])
         };
         let commit = |third: PartitionChange| Commit {
             gathered: vec![gathered.clone()],
@@ -274,7 +288,7 @@ async fn pieces_put_together_go_with_their_bytes_and_their_rows_are_as_old_as_th
             );
         }
         let late = PartitionChange {
-            expected_version: Some(1),
+            expected: Some(early),
             ..third.clone()
         };
         assert_eq!(
@@ -302,38 +316,40 @@ async fn pieces_put_together_go_with_their_bytes_and_their_rows_are_as_old_as_th
 async fn that_a_partition_needs_no_change_is_true_of_the_state_that_was_looked_at() {
     for bench in Bench::all().await {
         let person = person();
-        let first = one(change(person, 0, vec![tail(b"first")]));
+        let first = one(change(person, NOTHING, vec![tail(b"first")]));
         bench.catalog.commit(first).await.unwrap();
-        let before = bench.partition(person, &heart_rate()).await;
-        let resting_on = |version: i64, digest: u32| {
+        let before = bench.stamp(person).await;
+        let resting_on = |stamp: Stamp| {
             let steps = PartitionChange {
                 data_type: TypeId("Steps".into()),
-                expected_version: None,
-                ..change(person, 0, vec![tail(b"steps")])
+                expected: None,
+                ..change(person, NOTHING, vec![tail(b"steps")])
             };
             Commit {
                 unchanged: vec![SeenPartition {
                     person,
                     data_type: heart_rate(),
-                    version,
-                    digest,
+                    stamp,
                 }],
                 ..one(steps)
             }
         };
         for stale in [
-            resting_on(before.version - 1, before.digest),
-            resting_on(before.version, before.digest ^ 1),
+            Stamp {
+                version: before.version - 1,
+                ..before
+            },
+            Stamp {
+                digest: before.digest ^ 1,
+                ..before
+            },
         ] {
-            assert_eq!(bench.catalog.commit(stale).await.unwrap(), CommitOutcome::Stale);
+            let outcome = bench.catalog.commit(resting_on(stale)).await.unwrap();
+            assert_eq!(outcome, CommitOutcome::Stale);
         }
-        let done = bench
-            .catalog
-            .commit(resting_on(before.version, before.digest))
-            .await;
+        let done = bench.catalog.commit(resting_on(before)).await;
         assert_eq!(done.unwrap(), CommitOutcome::Done);
-        let after = bench.partition(person, &heart_rate()).await;
-        assert_eq!((after.version, after.digest), (before.version, before.digest));
+        assert_eq!(bench.stamp(person).await, before);
         assert_eq!(bench.partition(person, &TypeId("Steps".into())).await.records, 1);
     }
 }
@@ -342,13 +358,10 @@ async fn that_a_partition_needs_no_change_is_true_of_the_state_that_was_looked_a
 async fn a_version_that_came_again_is_not_the_one_that_was_looked_at() {
     for bench in Bench::all().await {
         let (person, piece) = (person(), tail(b"first"));
-        let first = one(change(person, 0, vec![piece.clone()]));
+        let first = one(change(person, NOTHING, vec![piece.clone()]));
         bench.catalog.commit(first).await.unwrap();
-        let now = bench.partition(person, &heart_rate()).await;
-        let looked_at = |digest| PartitionChange {
-            expected_digest: Some(digest),
-            ..change(person, 1, vec![tail(b"second")])
-        };
+        let now = bench.stamp(person).await;
+        let looked_at = |digest| change(person, Stamp { digest, ..now }, vec![tail(b"second")]);
         let of_another_history = one(looked_at(now.digest ^ 1));
         let stale = bench.catalog.commit(of_another_history).await.unwrap();
         assert_eq!(stale, CommitOutcome::Stale);
@@ -375,7 +388,7 @@ async fn of_commits_at_the_same_version_exactly_one_wins() {
             let catalog = bench.catalog.clone();
             tokio::spawn(async move {
                 catalog
-                    .commit(one(change(person, 0, vec![tail(b"row")])))
+                    .commit(one(change(person, NOTHING, vec![tail(b"row")])))
                     .await
                     .unwrap()
             })
@@ -397,14 +410,14 @@ async fn replacing_keeps_rows_dead_that_died_after_the_output_was_read() {
         let (old, applied, late) = (tail(b"three rows"), record(), record());
         bench
             .catalog
-            .commit(one(change(person, 0, vec![old.clone()])))
+            .commit(one(change(person, NOTHING, vec![old.clone()])))
             .await
             .unwrap();
-        for (version, dead) in [(1, applied), (2, late)] {
+        for dead in [applied, late] {
             let change = PartitionChange {
                 dead: vec![(old.id, dead)],
                 records_delta: -1,
-                ..change(person, version, Vec::new())
+                ..change(person, bench.stamp(person).await, Vec::new())
             };
             assert_eq!(
                 bench.catalog.commit(one(change)).await.unwrap(),
@@ -424,7 +437,7 @@ async fn replacing_keeps_rows_dead_that_died_after_the_output_was_read() {
             CommitOutcome::Done
         );
         let partition = bench.partition(person, &heart_rate()).await;
-        assert_eq!((partition.version, ids(&partition)), (4, vec![new.id]));
+        assert_eq!((partition.stamp.version, ids(&partition)), (4, vec![new.id]));
         assert_eq!(*partition.pieces[0].dead, [late]);
         assert_eq!(
             bench.catalog.replace(replace).await.unwrap(),
@@ -475,7 +488,7 @@ async fn a_key_is_taken_once_per_person() {
         assert_eq!(bench.catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
         let again = Commit {
             uploads: vec![receipt(2)],
-            ..one(change(person, 0, vec![tail(b"twice")]))
+            ..one(change(person, NOTHING, vec![tail(b"twice")]))
         };
         assert_eq!(bench.catalog.commit(again).await.unwrap(), CommitOutcome::Stale);
         assert_eq!(
@@ -486,7 +499,7 @@ async fn a_key_is_taken_once_per_person() {
                 effect: Some(effect),
             })
         );
-        assert_eq!(bench.partition(person, &heart_rate()).await.version, 0);
+        assert_eq!(bench.partition(person, &heart_rate()).await.stamp.version, 0);
     }
 }
 
@@ -498,7 +511,7 @@ async fn a_copy_has_everything() {
             .catalog
             .commit(one(change(
                 person,
-                0,
+                NOTHING,
                 vec![tail(b"some rows"), object("data/y.parquet")],
             )))
             .await
@@ -530,7 +543,7 @@ async fn it_opens_again_and_remembers() {
     } = Bench::sqlite().await;
     let person = person();
     catalog
-        .commit(one(change(person, 0, vec![tail(b"some rows")])))
+        .commit(one(change(person, NOTHING, vec![tail(b"some rows")])))
         .await
         .unwrap();
     catalog.close().await;
@@ -548,7 +561,7 @@ async fn a_sound_catalogue_has_no_complaints() {
             .catalog
             .commit(one(PartitionChange {
                 dead,
-                ..change(person, 0, vec![piece, object("data/z.parquet")])
+                ..change(person, NOTHING, vec![piece, object("data/z.parquet")])
             }))
             .await
             .unwrap();
@@ -560,11 +573,11 @@ async fn a_sound_catalogue_has_no_complaints() {
 async fn thousands_of_people_fit_into_one_commit() {
     for bench in Bench::all().await {
         let people: Vec<PersonId> = (0..1_500).map(|_| person()).collect();
-        for version in 0..2 {
-            let changes = people
-                .iter()
-                .map(|person| change(*person, version, vec![tail(b"row")]))
-                .collect();
+        for _ in 0..2 {
+            let mut changes = Vec::new();
+            for person in &people {
+                changes.push(change(*person, bench.stamp(*person).await, vec![tail(b"row")]));
+            }
             assert_eq!(
                 bench
                     .catalog

@@ -244,8 +244,7 @@ mod tests {
         let change = PartitionChange {
             person: PERSON,
             data_type: TypeId::new(data_type),
-            expected_version: None,
-            expected_digest: None,
+            expected: None,
             add: vec![first],
             dead: Vec::new(),
             records_delta: 1,

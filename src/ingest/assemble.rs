@@ -86,16 +86,15 @@ pub async fn tail_change(
 ) -> Result<TailChange, AssembleError> {
     let (person, data_type) = (grouped.person, grouped.data_type.clone());
     let stored = look_up(stores, looks, &grouped).await?;
-    let expected = stored.seen.as_ref().map(|seen| (seen.version, seen.digest));
+    let expected = stored.seen.as_ref().map(|seen| seen.stamp);
     let packed = pack(&stores.packer, piece, grouped, stored).await?;
     if packed.changes_nothing() {
         return Ok(TailChange {
             added: None,
-            unchanged: expected.map(|(version, digest)| SeenPartition {
+            unchanged: expected.map(|stamp| SeenPartition {
                 person,
                 data_type,
-                version,
-                digest,
+                stamp,
             }),
             effects: packed.outcome.effects,
         });
@@ -110,8 +109,7 @@ pub async fn tail_change(
     let change = PartitionChange {
         person,
         data_type,
-        expected_version: expected.map(|(version, _)| version),
-        expected_digest: expected.map(|(_, digest)| digest),
+        expected,
         add: seal(stores, person, packed.add).await?,
         dead: outcome.dead,
         records_delta: outcome.records_delta,
@@ -163,12 +161,12 @@ async fn stored_rows(
     if let Some(snapshot) = remembered {
         match stores.finder.live_rows_of(&snapshot, ids).await {
             Ok(found) => return Ok((snapshot, found)),
-            Err(error) => failed = Some((snapshot.stamp(), error)),
+            Err(error) => failed = Some((snapshot.stamp, error)),
         }
     }
     let snapshot = stores.snapshot(person, data_type).await?;
     // Objects of an outdated state may be gone; if the state is current, asking its objects again is no use.
-    if let Some((_, error)) = failed.filter(|(stamp, _)| *stamp == snapshot.stamp()) {
+    if let Some((_, error)) = failed.filter(|(stamp, _)| *stamp == snapshot.stamp) {
         return Err(error);
     }
     let found = stores.finder.live_rows_of(&snapshot, ids).await?;
@@ -267,8 +265,7 @@ pub async fn written(
     let change = PartitionChange {
         person,
         data_type: written.data_type.clone(),
-        expected_version: Some(written.base.version),
-        expected_digest: Some(written.base.digest),
+        expected: Some(written.base.stamp),
         add: written.pieces.all(),
         dead,
         records_delta: written.live() - replaced,

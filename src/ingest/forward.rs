@@ -35,7 +35,7 @@ pub(super) async fn bring_forward(
     written: &mut WrittenRows,
 ) -> Result<(), AssembleError> {
     let now = shared.stores.snapshot(person, &written.data_type).await?;
-    if now.stamp() != written.base.stamp() {
+    if now.stamp != written.base.stamp {
         let alive = Alive::of(&now);
         written.replaced.retain(|(piece, id)| alive.has(*piece, *id));
         let moved: Vec<RecordId> = written

@@ -281,7 +281,7 @@ pub(super) async fn read_all(
             let counted = format!("{} records are counted and {count} are there", snapshot.records);
             return Ok(Err(counted));
         }
-        seen.stamps.push(snapshot.stamp());
+        seen.stamps.push(snapshot.stamp);
     }
     Ok(Ok(seen))
 }

@@ -69,7 +69,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::catalog::records::Bounds;
+    use crate::catalog::records::{Bounds, Stamp};
     use crate::model::ids::{PersonId, RecordId};
     use crate::model::registry::TypeId;
     use crate::model::time::Instant;
@@ -104,8 +104,7 @@ mod tests {
         Snapshot {
             person: PersonId(Uuid::from_u128(1)),
             data_type: TypeId("HeartRate".into()),
-            version: 1,
-            digest: 0,
+            stamp: Stamp::default(),
             records: 0,
             pieces,
         }

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::objects::{ObjectStorage, ObjectStoreSettings};
 use super::piece::Target;
 use crate::catalog::Catalog;
-use crate::catalog::records::{Commit, CommitOutcome, NewPiece, PartitionChange};
+use crate::catalog::records::{Commit, CommitOutcome, NewPiece, PartitionChange, Stamp};
 use crate::catalog::test_databases::address_in;
 use crate::model::clock::SystemClock;
 use crate::model::ids::{PersonId, PieceId, RecordId};
@@ -135,15 +135,20 @@ impl Bench {
         };
         assert_eq!(self.catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
     }
+
+    /// Of the person's heart rate.
+    async fn stamp(&self, person: PersonId) -> Stamp {
+        self.catalog.stamps(person, &[heart_rate()]).await.unwrap()[0]
+    }
 }
 
-fn change(person: PersonId, expected_version: i64, add: Vec<NewPiece>) -> PartitionChange {
+/// Adds pieces, whatever is stored.
+fn change(person: PersonId, add: Vec<NewPiece>) -> PartitionChange {
     let records = add.iter().map(|piece| piece.rows).sum();
     PartitionChange {
         person,
         data_type: heart_rate(),
-        expected_version: Some(expected_version),
-        expected_digest: None,
+        expected: None,
         add,
         dead: Vec::new(),
         records_delta: records,

@@ -297,7 +297,7 @@ impl Check<'_> {
             .catalog
             .stamps(partition.person, std::slice::from_ref(&partition.data_type))
             .await?;
-        Ok(stamps == [partition.stamp()])
+        Ok(stamps == [partition.stamp])
     }
 }
 

@@ -20,7 +20,9 @@ use super::manifest_names::{manifest_path, numbers, parse_manifest_path};
 use super::merge_pieces::SortedRows;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::erasures::Erasure;
-use crate::catalog::records::{Bounds, Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange, Place};
+use crate::catalog::records::{
+    Bounds, Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange, Place, Stamp,
+};
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::time::Instant;
@@ -415,8 +417,7 @@ async fn partition(
         PartitionChange {
             person,
             data_type,
-            expected_version: Some(0),
-            expected_digest: Some(0),
+            expected: Some(Stamp::default()),
             add,
             dead,
             records_delta: records,

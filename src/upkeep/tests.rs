@@ -250,8 +250,7 @@ impl Bench {
         let change = PartitionChange {
             person,
             data_type,
-            expected_version: Some(snapshot.version),
-            expected_digest: Some(snapshot.digest),
+            expected: Some(snapshot.stamp),
             add,
             dead,
             records_delta,

@@ -184,7 +184,7 @@ async fn the_backlog_and_the_listing_of_objects_name_what_is_there() {
             .catalog
             .commit(one(change(
                 person,
-                0,
+                NOTHING,
                 vec![tail(b"abc"), tail(b"de"), object("data/listed.parquet")],
             )))
             .await
@@ -218,7 +218,7 @@ async fn retired_objects_are_listed_page_by_page_the_longest_retired_first() {
     let bench = Bench::sqlite().await;
     let person = person();
     let pieces = ["d", "c", "b", "a", "e"].map(object);
-    let first = one(change(person, 0, pieces.to_vec()));
+    let first = one(change(person, NOTHING, pieces.to_vec()));
     bench.catalog.commit(first).await.unwrap();
     for (number, retired) in [&pieces[..1], &pieces[1..3], &pieces[3..]]
         .into_iter()
@@ -266,9 +266,17 @@ async fn a_page_of_damaged_rows_does_not_end_a_listing() {
     let lost = (0..1_000)
         .map(|number| object(&format!("data/lost-{number}.parquet")))
         .collect();
-    bench.catalog.commit(one(change(first, 0, lost))).await.unwrap();
+    bench
+        .catalog
+        .commit(one(change(first, NOTHING, lost)))
+        .await
+        .unwrap();
     let kept = vec![object("data/kept.parquet")];
-    bench.catalog.commit(one(change(last, 0, kept))).await.unwrap();
+    bench
+        .catalog
+        .commit(one(change(last, NOTHING, kept)))
+        .await
+        .unwrap();
     let mut session = bench.catalog.database.write().await.unwrap();
     let damage = "UPDATE pieces SET row_count = row_count + 1 WHERE path LIKE 'data/lost-%'".to_owned();
     assert_eq!(session.execute(damage, Vec::new()).await.unwrap(), 1_000);

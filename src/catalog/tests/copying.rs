@@ -160,7 +160,7 @@ async fn damage_and_loss_of_a_tail_are_told_and_the_rest_is_copied() {
 }
 
 fn one_change(person: PersonId, pieces: Vec<NewPiece>) -> Commit {
-    one(change(person, 0, pieces))
+    one(change(person, NOTHING, pieces))
 }
 
 #[tokio::test]

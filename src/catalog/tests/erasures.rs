@@ -21,8 +21,7 @@ pub(super) fn first_commit(person: PersonId) -> Commit {
         changes: vec![PartitionChange {
             person,
             data_type: heart_rate(),
-            expected_version: None,
-            expected_digest: None,
+            expected: None,
             add: vec![tail(b"something")],
             dead: Vec::new(),
             records_delta: 1,

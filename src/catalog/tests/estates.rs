@@ -47,7 +47,7 @@ async fn an_estate_of_many_pages_is_read_once_and_whole() {
             let pieces = vec![tail(b"one"), object("data/x.parquet"), tail(b"two")];
             let change = PartitionChange {
                 data_type: TypeId(name.into()),
-                ..change(person, 0, pieces)
+                ..change(person, NOTHING, pieces)
             };
             assert_eq!(
                 bench.catalog.commit(one(change)).await.unwrap(),

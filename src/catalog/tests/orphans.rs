@@ -8,11 +8,13 @@ async fn whatever_is_condemned_can_be_named_no_more() {
         let person = person();
         let (early, late) = (object(&path(person)), object(&path(person)));
         let named = [early.clone(), late.clone()].map(|piece| path_of(&piece));
-        let commit =
-            |piece: NewPiece, version: i64| bench.catalog.commit(one(change(person, version, vec![piece])));
-        assert_eq!(commit(early.clone(), 0).await.unwrap(), CommitOutcome::Done);
+        let commit = async |piece: NewPiece| {
+            let now = bench.stamp(person).await;
+            bench.catalog.commit(one(change(person, now, vec![piece]))).await
+        };
+        assert_eq!(commit(early.clone()).await.unwrap(), CommitOutcome::Done);
         bench.catalog.condemn(&named[1..]).await.unwrap();
-        let refused = commit(late.clone(), 1).await;
+        let refused = commit(late.clone()).await;
         assert!(
             matches!(refused, Err(CatalogError::Missing { .. })),
             "{refused:?}"
@@ -29,16 +31,16 @@ async fn whatever_is_condemned_can_be_named_no_more() {
             matches!(refused, Err(CatalogError::Missing { .. })),
             "{refused:?}"
         );
-        assert_eq!(bench.partition(person, &heart_rate()).await.version, 1);
+        assert_eq!(bench.partition(person, &heart_rate()).await.stamp.version, 1);
         // Gone for good, and still not to be named.
         bench.catalog.note_removed(&named[1..]).await.unwrap();
-        let refused = commit(late.clone(), 1).await;
+        let refused = commit(late.clone()).await;
         assert!(
             matches!(refused, Err(CatalogError::Missing { .. })),
             "{refused:?}"
         );
         bench.catalog.unmark_orphans(&named[1..]).await.unwrap();
-        assert_eq!(commit(late, 1).await.unwrap(), CommitOutcome::Done);
+        assert_eq!(commit(late).await.unwrap(), CommitOutcome::Done);
     }
 }
 
@@ -50,7 +52,7 @@ async fn a_commit_and_a_condemnation_at_once_see_each_other() {
             let piece = object(&path(person));
             let paths = [path_of(&piece)];
             let (committed, condemned) = tokio::join!(
-                bench.catalog.commit(one(change(person, 0, vec![piece]))),
+                bench.catalog.commit(one(change(person, NOTHING, vec![piece]))),
                 bench.catalog.condemn(&paths)
             );
             condemned.unwrap();

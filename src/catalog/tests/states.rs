@@ -80,8 +80,9 @@ async fn what_another_connection_commits_is_seen_at_once() {
 }
 
 async fn records(watched: &mut Watched) {
-    for (version, blob) in [(0, b"abc"), (1, b"def")] {
-        let commit = one(change(watched.owner, version, vec![tail(blob)]));
+    for blob in [b"abc", b"def"] {
+        let now = watched.bench.stamp(watched.owner).await;
+        let commit = one(change(watched.owner, now, vec![tail(blob)]));
         watched.bench.catalog.commit(commit).await.unwrap();
         watched.changed("a commit").await;
     }

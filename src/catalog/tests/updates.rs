@@ -17,9 +17,10 @@ async fn rule_8_5_updates_count_by_minute_of_acceptance() {
         bench
             .clock
             .set(Instant::from_micros((1_000 + version / 2) * MINUTE + 30));
+        let now = bench.stamp(person).await;
         bench
             .catalog
-            .commit(one(change(person, version, vec![tail(b"row")])))
+            .commit(one(change(person, now, vec![tail(b"row")])))
             .await
             .unwrap();
     }
@@ -53,9 +54,10 @@ async fn rule_8_5_updates_count_by_minute_of_acceptance() {
 async fn updates_under_a_clock_that_was_ahead_count_as_of_when_it_was_put_right() {
     let bench = Bench::sqlite().await;
     let person = person();
-    let update = async |version: i64, minute: i64| {
+    let update = async |minute: i64| {
         bench.clock.set(Instant::from_micros(minute * MINUTE));
-        let commit = one(change(person, version, vec![tail(b"row")]));
+        let now = bench.stamp(person).await;
+        let commit = one(change(person, now, vec![tail(b"row")]));
         assert_eq!(bench.catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
     };
     let between = async |from: i64, until: i64| {
@@ -64,14 +66,14 @@ async fn updates_under_a_clock_that_was_ahead_count_as_of_when_it_was_put_right(
         let counted = bench.catalog.updates_between(person, range).await.unwrap();
         counted.first().map_or(0, |(_, count)| *count)
     };
-    for (version, minute) in [1_000, 2_000, 2_001, 1_001].into_iter().enumerate() {
-        update(version as i64, minute).await;
+    for minute in [1_000, 2_000, 2_001, 1_001] {
+        update(minute).await;
     }
     assert_eq!((between(1_000, 1_001).await, between(1_001, 1_002).await), (1, 3));
     assert_eq!(between(1_002, 3_000).await, 0);
     // These minutes come once more.
-    for (version, minute) in [2_000, 2_001, 2_002].into_iter().enumerate() {
-        update(version as i64 + 4, minute).await;
+    for minute in [2_000, 2_001, 2_002] {
+        update(minute).await;
     }
     assert_eq!((between(1_001, 1_002).await, between(2_000, 3_000).await), (3, 3));
 }
@@ -81,12 +83,13 @@ async fn updates_are_counted_by_the_time_that_all_nodes_share() {
     for bench in Bench::all().await {
         let person = person();
         let begin = bench.catalog.now().await.unwrap();
-        for (version, ahead) in [(0, 60), (1, -60), (2, 0)] {
+        for ahead in [60, -60, 0] {
             let wrong = begin.micros() + ahead * MINUTE;
             let clock = Arc::new(ManualClock::at(Instant::from_micros(wrong)));
             let node = Catalog::open(&bench.address, clock).await.unwrap();
             let node = node.keeping_time(bench.clock.clone());
-            let commit = one(change(person, version, vec![tail(b"row")]));
+            let now = bench.stamp(person).await;
+            let commit = one(change(person, now, vec![tail(b"row")]));
             assert_eq!(node.commit(commit).await.unwrap(), CommitOutcome::Done);
             node.close().await;
         }
@@ -214,9 +217,10 @@ async fn days_that_were_combined_under_a_clock_that_was_ahead_count_as_of_when_i
     let bench = Bench::sqlite().await;
     let person = person();
     let start = 10 * DAY + 720 * MINUTE;
-    let update = async |version: i64, moment: i64| {
+    let update = async |moment: i64| {
         bench.clock.set(Instant::from_micros(moment));
-        let commit = one(change(person, version, vec![tail(b"row")]));
+        let now = bench.stamp(person).await;
+        let commit = one(change(person, now, vec![tail(b"row")]));
         assert_eq!(bench.catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
         bench.catalog.combine_minutes(person).await.unwrap();
     };
@@ -229,12 +233,12 @@ async fn days_that_were_combined_under_a_clock_that_was_ahead_count_as_of_when_i
         start + 2 * DAY,
         start + 3 * DAY,
     ];
-    for (version, moment) in moments.into_iter().enumerate() {
-        update(version as i64, moment).await;
+    for moment in moments {
+        update(moment).await;
     }
     assert_eq!(rows_of(&bench, "updated_days", person).await, 4);
     let right = start + 3 * MINUTE;
-    update(6, right).await;
+    update(right).await;
     let between = async |from: i64, until: i64| {
         let range = TimeRange::new(Instant::from_micros(from), Instant::from_micros(until)).unwrap();
         let counted = bench.catalog.updates_between(person, range).await.unwrap();

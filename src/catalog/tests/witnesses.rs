@@ -96,14 +96,15 @@ async fn a_person_who_is_held_is_changed_by_nobody_else() {
     for bench in Bench::all().await {
         let person = person();
         let catalog = &bench.catalog;
-        let first = one(change(person, 0, vec![tail(b"first")]));
+        let first = one(change(person, NOTHING, vec![tail(b"first")]));
         assert_eq!(catalog.commit(first).await.unwrap(), CommitOutcome::Done);
+        let before = bench.stamp(person).await;
         let hold = catalog.hold(person).await.unwrap();
-        let held = one(change(person, 1, vec![tail(b"held")]));
-        let other = one(change(person, 1, vec![tail(b"other")]));
+        let held = one(change(person, before, vec![tail(b"held")]));
+        let other = one(change(person, before, vec![tail(b"other")]));
         let (held, other) = tokio::join!(catalog.commit_held(hold, &held), catalog.commit(other));
         assert!(held.unwrap().is_some());
         assert_eq!(other.unwrap(), CommitOutcome::Stale);
-        assert_eq!(bench.partition(person, &heart_rate()).await.version, 2);
+        assert_eq!(bench.partition(person, &heart_rate()).await.stamp.version, 2);
     }
 }

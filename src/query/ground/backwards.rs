@@ -145,7 +145,7 @@ mod tests {
     use datafusion::physical_expr::expressions::col;
     use uuid::Uuid;
 
-    use crate::catalog::records::Bounds;
+    use crate::catalog::records::{Bounds, Stamp};
     use crate::model::ids::{PersonId, PieceId};
     use crate::model::registry::TypeId;
     use crate::store::outline::ObjectPlace;
@@ -175,8 +175,7 @@ mod tests {
         Snapshot {
             person: PersonId(Uuid::from_u128(1)),
             data_type: TypeId::new("HeartRate"),
-            version: 1,
-            digest: 0,
+            stamp: Stamp::default(),
             records: pieces * rows,
             pieces: (0..pieces).map(piece).collect(),
         }

@@ -120,7 +120,7 @@ const NEIGHBOURHOOD: i64 = 2 * MICROS_PER_DAY;
 impl RowsState {
     fn of<Authority>(permit: &ReadPermit<Authority>, snapshot: &Snapshot) -> Self {
         let Some(shared) = permit.shared_with() else {
-            return Self::Partition(snapshot.stamp());
+            return Self::Partition(snapshot.stamp);
         };
         let is_near = |piece: &&SnapshotPiece| {
             shared.edges.as_slice().iter().any(|window| {

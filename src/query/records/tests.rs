@@ -63,8 +63,7 @@ impl Bench {
         let change = PartitionChange {
             person,
             data_type: id.clone(),
-            expected_version: Some(0),
-            expected_digest: None,
+            expected: None,
             records_delta: add.iter().map(|piece| piece.rows).sum(),
             add,
             dead: Vec::new(),

@@ -148,13 +148,8 @@ impl Snapshots {
         let Some(before) = self
             .known
             .get(&key)
-            .filter(|before| Some(before.version) == change.expected_version)
-            .filter(|before| {
-                change
-                    .expected_digest
-                    .is_none_or(|digest| digest == before.digest)
-            })
-            .filter(|before| before.version + 1 == stamp.version)
+            .filter(|before| Some(before.stamp) == change.expected)
+            .filter(|before| before.stamp.version + 1 == stamp.version)
         else {
             return;
         };
@@ -187,8 +182,7 @@ impl Snapshots {
         let after = Snapshot {
             person: before.person,
             data_type: before.data_type.clone(),
-            version: stamp.version,
-            digest: stamp.digest,
+            stamp,
             records: before.records + change.records_delta,
             pieces,
         };
@@ -209,7 +203,7 @@ impl Snapshots {
         }
         let known: HashMap<TypeId, Stamp> = current
             .iter()
-            .map(|(data_type, snapshot)| (data_type.clone(), snapshot.stamp()))
+            .map(|(data_type, snapshot)| (data_type.clone(), snapshot.stamp))
             .collect();
         let stamp_of = |data_type: &TypeId| known.get(data_type).copied();
         let changed = self
@@ -239,7 +233,7 @@ fn are_current(snapshots: &HashMap<TypeId, Arc<Snapshot>>, types: &[TypeId], sta
     let is_current = |(data_type, stamp): (&TypeId, &Stamp)| {
         snapshots
             .get(data_type)
-            .is_some_and(|snapshot| snapshot.stamp() == *stamp)
+            .is_some_and(|snapshot| snapshot.stamp == *stamp)
     };
     stamps.len() == types.len() && types.iter().zip(stamps).all(is_current)
 }

@@ -19,10 +19,8 @@ use crate::store::tail;
 pub struct Snapshot {
     pub person: PersonId,
     pub data_type: TypeId,
-    /// 0: nothing was ever stored.
-    pub version: i64,
-    /// Tells this state apart from others that had the same version.
-    pub digest: u32,
+    /// Tells this state of the partition apart from all others.
+    pub stamp: Stamp,
     /// Live records.
     pub records: i64,
     /// In the order of their first starts.
@@ -68,15 +66,6 @@ impl SnapshotPiece {
 }
 
 impl Snapshot {
-    /// Tells this state of the partition apart from all others.
-    #[must_use]
-    pub const fn stamp(&self) -> Stamp {
-        Stamp {
-            version: self.version,
-            digest: self.digest,
-        }
-    }
-
     /// This state of the partition with only these of its pieces. It has `records` at least, since ids may be
     /// dead in a piece that has no row of theirs.
     #[must_use]
@@ -85,8 +74,7 @@ impl Snapshot {
         Self {
             person: self.person,
             data_type: self.data_type.clone(),
-            version: self.version,
-            digest: self.digest,
+            stamp: self.stamp,
             records: pieces.iter().map(live).sum(),
             pieces,
         }
@@ -114,20 +102,11 @@ pub(super) fn decoded(
         .into_iter()
         .map(|piece| decoded_piece(piece, held, key))
         .collect::<Result<_, _>>()?;
-    let Partition {
-        person,
-        data_type,
-        version,
-        digest,
-        records,
-        ..
-    } = partition;
     Ok(Snapshot {
-        person,
-        data_type,
-        version,
-        digest,
-        records,
+        person: partition.person,
+        data_type: partition.data_type,
+        stamp: partition.stamp,
+        records: partition.records,
         pieces,
     })
 }

@@ -115,7 +115,7 @@ async fn a_flipped_bit_of_the_catalogue_is_noticed_by_whoever_reads_it() {
             bench
                 .commit(PartitionChange {
                     dead,
-                    ..change(person, version, vec![piece])
+                    ..change(person, vec![piece])
                 })
                 .await;
         }

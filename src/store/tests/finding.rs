@@ -28,7 +28,7 @@ impl Bench {
             .await
             .unwrap();
         assert_eq!(pieces.len(), 1, "all are of one year");
-        bench.commit(change(person, 0, pieces)).await;
+        bench.commit(change(person, pieces)).await;
         (bench, person, batch)
     }
 }
@@ -130,7 +130,8 @@ proptest! {
                         .commit(PartitionChange {
                             dead,
                             records_delta,
-                            ..change(person, version as i64, pieces)
+                            expected: Some(bench.stamp(person).await),
+                            ..change(person, pieces)
                         })
                         .await;
                 }
@@ -244,7 +245,7 @@ async fn rows_of_an_object_without_index_are_found_by_its_bloom_filters() {
     piece.rows = 600;
     let files = PieceFiles::new(bench.objects.clone(), 1 << 20);
     let ids = ids_of(&read_back(&files, &piece).await.unwrap());
-    bench.commit(change(person, 0, vec![piece])).await;
+    bench.commit(change(person, vec![piece])).await;
     assert_eq!(ids.len(), 600);
     let strangers = (0..50_000).map(|_| RecordId(Uuid::new_v4()));
     let asked: Vec<RecordId> = ids.iter().copied().chain(strangers).collect();

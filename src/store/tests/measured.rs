@@ -40,25 +40,16 @@ async fn prints_what_tail_pieces_commits_and_snapshots_cost() {
     })
     .await;
 
-    let version = std::cell::Cell::new(0);
     each("commit one piece", 400, || async {
         let piece = tail::piece(piece_id(), &batch, 1).unwrap();
-        bench.commit(change(person, version.get(), vec![piece])).await;
-        version.set(version.get() + 1);
+        bench.commit(change(person, vec![piece])).await;
     })
     .await;
     let people: Vec<PersonId> = (0..64).map(|_| super::person()).collect();
-    let round = std::cell::Cell::new(0);
     each("commit 64 people with one piece each", 50, || async {
         let changes = people
             .iter()
-            .map(|person| {
-                change(
-                    *person,
-                    round.get(),
-                    vec![tail::piece(piece_id(), &batch, 1).unwrap()],
-                )
-            })
+            .map(|person| change(*person, vec![tail::piece(piece_id(), &batch, 1).unwrap()]))
             .collect();
         assert_eq!(
             bench
@@ -71,7 +62,6 @@ async fn prints_what_tail_pieces_commits_and_snapshots_cost() {
                 .unwrap(),
             CommitOutcome::Done
         );
-        round.set(round.get() + 1);
     })
     .await;
     each("versions of one type", 2000, || async {
@@ -122,7 +112,7 @@ async fn prints_what_writing_an_object_and_finding_ids_in_it_costs() {
         bytes as f64 / rows as f64,
         pieces.len()
     );
-    bench.commit(change(person, 0, pieces)).await;
+    bench.commit(change(person, pieces)).await;
     let files = PieceFiles::new(bench.objects.clone(), 32 << 20);
     let finder = Finder::new(files, 64 << 20);
     let snapshot = Snapshots::new(bench.catalog.clone(), 1 << 20)

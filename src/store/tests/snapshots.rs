@@ -12,28 +12,29 @@ async fn a_snapshot_is_given_out_again_until_something_changes() {
     let bench = Bench::new().await;
     let (person, snapshots) = (person(), Snapshots::new(bench.catalog.clone(), 1 << 20));
     let get = async || snapshots.get(person, &[heart_rate()]).await.unwrap().remove(0);
-    assert_eq!(get().await.version, 0);
+    assert_eq!(get().await.stamp.version, 0);
     bench
         .commit(change(
             person,
-            0,
             vec![tail::piece(piece_id(), &many(3, NEW_YEAR_2024), 1).unwrap()],
         ))
         .await;
     let first = get().await;
-    assert_eq!((first.version, first.records), (1, 3));
+    assert_eq!((first.stamp.version, first.records), (1, 3));
     assert!(Arc::ptr_eq(&first, &get().await));
 
     bench
         .commit(change(
             person,
-            1,
             vec![tail::piece(piece_id(), &many(2, NEW_YEAR_2024), 1).unwrap()],
         ))
         .await;
     let second = get().await;
-    assert_eq!((second.version, second.records, second.pieces.len()), (2, 5, 2));
-    assert_eq!((first.version, first.pieces.len()), (1, 1));
+    assert_eq!(
+        (second.stamp.version, second.records, second.pieces.len()),
+        (2, 5, 2)
+    );
+    assert_eq!((first.stamp.version, first.pieces.len()), (1, 1));
     let rows_of = |content: &PieceContent| match content {
         PieceContent::Tail(rows) => Arc::clone(rows),
         PieceContent::Object(_) => panic!("an object"),
@@ -63,14 +64,15 @@ async fn a_noted_commit_gives_the_snapshot_that_the_catalogue_would_give() {
         let change = PartitionChange {
             records_delta: 3 - dead.len() as i64,
             dead,
-            ..change(person, version, vec![piece])
+            expected: Some(bench.stamp(person).await),
+            ..change(person, vec![piece])
         };
         bench.commit(change.clone()).await;
         noted.committed(
             &change,
             vec![Some(super::super::arrange::without_null_columns(&batch).unwrap())],
             &[],
-            bench.catalog.stamps(person, &[heart_rate()]).await.unwrap()[0],
+            bench.stamp(person).await,
         );
         let fresh = Snapshots::new(bench.catalog.clone(), 1 << 20)
             .get(person, &[heart_rate()])
@@ -87,7 +89,7 @@ async fn a_flush_changes_the_pieces_and_not_the_rows() {
     let (person, snapshots) = (person(), Snapshots::new(bench.catalog.clone(), 1 << 20));
     let batch = many(50, NEW_YEAR_2024);
     let small = tail::piece(piece_id(), &batch, 1).unwrap();
-    bench.commit(change(person, 0, vec![small.clone()])).await;
+    bench.commit(change(person, vec![small.clone()])).await;
     let before = snapshots.get(person, &[heart_rate()]).await.unwrap();
     let output = write_batch(&bench.objects, &SystemIds::default(), target(person), &batch)
         .await
@@ -102,7 +104,7 @@ async fn a_flush_changes_the_pieces_and_not_the_rows() {
     assert_eq!(bench.catalog.replace(replace).await.unwrap(), CommitOutcome::Done);
     let after = snapshots.get(person, &[heart_rate()]).await.unwrap();
     assert_eq!(
-        (before[0].version, after[0].version, after[0].records),
+        (before[0].stamp.version, after[0].stamp.version, after[0].records),
         (1, 2, 50)
     );
     assert!(matches!(before[0].pieces[0].content, PieceContent::Tail(_)));
@@ -116,15 +118,16 @@ async fn a_piece_of_the_tail_is_dead_once_all_its_rows_are() {
     let batch = many(2, NEW_YEAR_2024);
     let piece = tail::piece(piece_id(), &batch, 1).unwrap();
     let id = piece.id;
-    bench.commit(change(person, 0, vec![piece])).await;
-    for (version, dies, is_dead) in [(1, 0, false), (2, 1, true)] {
+    bench.commit(change(person, vec![piece])).await;
+    for (dies, is_dead) in [(0, false), (1, true)] {
         let kills = PartitionChange {
             records_delta: -1,
             dead: vec![(id, ids_of(&batch)[dies])],
-            ..change(person, version, Vec::new())
+            expected: Some(bench.stamp(person).await),
+            ..change(person, Vec::new())
         };
         bench.commit(kills).await;
         let now = snapshots.get(person, &[heart_rate()]).await.unwrap();
-        assert_eq!(now[0].pieces[0].is_dead(), is_dead, "{version}");
+        assert_eq!(now[0].pieces[0].is_dead(), is_dead, "{dies}");
     }
 }

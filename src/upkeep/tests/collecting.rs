@@ -121,8 +121,7 @@ async fn commit_late(bench: &Bench, pieces: Vec<NewPiece>) -> Result<CommitOutco
     let change = PartitionChange {
         person,
         data_type,
-        expected_version: None,
-        expected_digest: None,
+        expected: None,
         add: pieces,
         dead: Vec::new(),
         records_delta,

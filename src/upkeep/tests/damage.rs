@@ -102,12 +102,12 @@ async fn a_job_that_ends_anywhere_before_its_commit_changes_nothing() {
             .await;
     }
     bench.delete(&[record(1), record(31)]).await;
-    let (before, version) = (bench.visible().await, bench.snapshot().await.version);
+    let (before, version) = (bench.visible().await, bench.snapshot().await.stamp.version);
     for fault in [Fault::Fail, Fault::NoRoom, Fault::LoseAnswer] {
         faults.once(Operation::Put, fault);
         assert!(flush(&bench.stores, &bench.key).await.is_err(), "{fault:?}");
         assert_eq!(
-            (bench.visible().await, bench.snapshot().await.version),
+            (bench.visible().await, bench.snapshot().await.stamp.version),
             (before.clone(), version)
         );
     }

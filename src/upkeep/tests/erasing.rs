@@ -414,8 +414,7 @@ async fn what_was_under_way_is_refused_and_what_arrives_late_goes_too() {
     let change = PartitionChange {
         person: bench.key.person,
         data_type: bench.key.data_type.clone(),
-        expected_version: Some(snapshot.version),
-        expected_digest: Some(snapshot.digest),
+        expected: Some(snapshot.stamp),
         add: vec![tail::piece(PieceId(Uuid::now_v7()), &rows(&many(500, 5, LAST_DAY_OF_2023)), 1).unwrap()],
         dead: Vec::new(),
         records_delta: 5,

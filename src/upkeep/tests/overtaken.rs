@@ -37,8 +37,7 @@ async fn keep_writing(bench: &Bench) -> Infallible {
         let change = PartitionChange {
             person,
             data_type,
-            expected_version: Some(snapshot.version),
-            expected_digest: Some(snapshot.digest),
+            expected: Some(snapshot.stamp),
             add: vec![piece],
             dead: Vec::new(),
             records_delta: 1,

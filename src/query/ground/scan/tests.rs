@@ -15,7 +15,7 @@ use futures::TryStreamExt as _;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-use crate::catalog::records::NewPlace;
+use crate::catalog::records::{NewPlace, Stamp};
 use crate::model::ids::{PersonId, RecordId, SystemIds};
 use crate::model::registry::{TypeId, dictionary_text};
 use crate::model::time::{Instant, TimeRange};
@@ -185,8 +185,7 @@ impl Bench {
         let mut snapshot = Snapshot {
             person: PersonId(Uuid::now_v7()),
             data_type: TypeId::new("HeartRate"),
-            version: 1,
-            digest: 0,
+            stamp: Stamp::default(),
             records: 0,
             pieces: Vec::new(),
         };

@@ -150,8 +150,7 @@ impl Bench {
         let change = PartitionChange {
             person: self.person,
             data_type: self.partition.id.clone(),
-            expected_version: Some(snapshot.version),
-            expected_digest: Some(snapshot.digest),
+            expected: Some(snapshot.stamp),
             records_delta: add.iter().map(|piece| piece.rows).sum::<i64>() - dead.len() as i64,
             add,
             dead,
