@@ -46,6 +46,7 @@ mod replacing;
 mod restoring;
 mod rows;
 mod sound_rows;
+mod subject;
 mod tables;
 #[cfg(test)]
 pub(crate) mod test_databases;
@@ -70,3 +71,4 @@ pub use objects::{ObjectCursor, RetiredObject};
 pub use orphans::OrphanTotals;
 pub use registers::{RegisteredCounts, SourcesState};
 pub use sound_rows::WithDamage;
+pub use subject::Subject;

@@ -21,6 +21,7 @@ pub mod erase;
 pub mod erasure_check;
 pub mod flush;
 pub mod identity;
+mod job;
 pub mod jobs;
 pub mod lease;
 pub mod lost_manifests;

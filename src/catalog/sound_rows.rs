@@ -9,16 +9,18 @@ use std::collections::BTreeSet;
 use super::Catalog;
 use super::database::{Row, Value};
 use super::errors::CatalogError;
+use super::subject::Subject;
 use super::tables::Table;
 use super::verified_rows::VerifiedRow;
 use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
 
 /// The result of a listing, without the rows that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WithDamage<T> {
     pub sound: Vec<T>,
-    /// Whose rows are damaged, each described: a person, a partition, or where neither can be told, a table.
-    pub set_aside: BTreeSet<String>,
+    /// Whose rows are damaged: a person's, a partition's, or where neither can be told, some of a table.
+    pub set_aside: BTreeSet<Subject>,
 }
 
 impl<T> Default for WithDamage<T> {
@@ -45,6 +47,7 @@ impl<T> WithDamage<T> {
     /// What is sound, for somebody who counts no damage: it is reported here.
     pub fn reported(self) -> Vec<T> {
         for whose in &self.set_aside {
+            let whose = whose.to_string();
             tracing::error!(whose, "something is damaged and left alone; run `almanac check`");
         }
         self.sound
@@ -113,14 +116,14 @@ pub(super) fn sound_among(table: &Table, rows: &[Row]) -> Result<WithDamage<Veri
 }
 
 /// Whose a damaged row is, as well as it tells.
-fn whose(table: &Table, row: &Row) -> String {
+fn whose(table: &Table, row: &Row) -> Subject {
     let place = |name: &str| table.columns.iter().position(|(column, _)| *column == name);
     let owner = place("person").and_then(|place| row.bytes(place).ok());
     let Some(person) = owner.and_then(|bytes| PersonId::from_slice(&bytes)) else {
-        return format!("table {}", table.name);
+        return Subject::Table(table.name);
     };
     match place("data_type").and_then(|place| row.text(place).ok()) {
-        Some(data_type) if !data_type.is_empty() => format!("person {person}, {data_type}"),
-        _ => format!("person {person}"),
+        Some(data_type) if !data_type.is_empty() => Subject::Partition(person, TypeId::new(&data_type)),
+        _ => Subject::Person(person),
     }
 }

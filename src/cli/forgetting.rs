@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::app::{App, Shared};
-use crate::catalog::{CatalogError, WithDamage};
+use crate::catalog::{CatalogError, Subject, WithDamage};
 use crate::model::erasure::ErasureMark;
 use crate::model::time::Instant;
 use crate::store::files::PieceFiles;
@@ -28,8 +28,8 @@ struct Forgotten {
     /// When erasures were last looked for.
     looked_at: Option<Instant>,
     purged: HashSet<(ErasureMark, Instant)>,
-    /// Those of which nobody can tell how far they are, each described.
-    damaged: BTreeSet<String>,
+    /// Whose nobody can tell how far they are.
+    damaged: BTreeSet<Subject>,
 }
 
 /// Checks regularly whether somebody was erased, until `stop` is called.

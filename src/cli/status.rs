@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::catalog::records::KnownPerson;
-use crate::catalog::{Catalog, CatalogError, WithDamage};
+use crate::catalog::{Catalog, CatalogError, Subject, WithDamage};
 use crate::model::clock::SystemClock;
 
 use super::failed::Failed;
@@ -21,14 +21,15 @@ pub(super) fn users(settings: &Settings) -> Result<(), Failed> {
     if damaged.is_empty() {
         return Ok(());
     }
-    let damaged = damaged.into_iter().collect::<Vec<_>>().join("; ");
+    let damaged: Vec<String> = damaged.iter().map(Subject::to_string).collect();
+    let damaged = damaged.join("; ");
     Err(Failed::because(format!(
         "not listed, because something of theirs is damaged: {damaged}; run `almanac check`"
     )))
 }
 
 /// A line for each person, and who is not among them because of damage.
-async fn listed(catalog: &Catalog) -> Result<(String, BTreeSet<String>), CatalogError> {
+async fn listed(catalog: &Catalog) -> Result<(String, BTreeSet<Subject>), CatalogError> {
     let WithDamage {
         sound: people,
         set_aside: mut damaged,
@@ -41,7 +42,7 @@ async fn listed(catalog: &Catalog) -> Result<(String, BTreeSet<String>), Catalog
             }
             Ok(None) => {}
             Err(CatalogError::Corrupt { .. }) => {
-                damaged.insert(format!("person {}", person.id));
+                damaged.insert(Subject::Person(person.id));
             }
             Err(error) => return Err(error),
         }
@@ -89,7 +90,7 @@ pub(super) fn status(settings: &Settings) -> Result<(), Failed> {
             damages.len() + tail.set_aside.len(),
         );
         let told = damages.iter().map(|(path, what)| format!("{path}: {what}"));
-        for damage in told.chain(tail.set_aside.iter().cloned()) {
+        for damage in told.chain(tail.set_aside.iter().map(Subject::to_string)) {
             let _infallible = writeln!(text, "damaged: {damage}");
         }
         Ok(text)

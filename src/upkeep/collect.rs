@@ -15,6 +15,7 @@ use futures::TryStreamExt as _;
 use super::manifest::bring_up_to_date;
 use super::older_catalogue::BeyondCatalogue;
 use super::stores::UpkeepStores;
+use crate::catalog::Subject;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
@@ -101,7 +102,7 @@ pub struct OrphanSearch {
     /// How many of how many objects would have to go, where that is refused as improbable.
     pub refused: Option<(usize, usize)>,
     /// Whose damage was passed over.
-    pub set_aside: BTreeSet<String>,
+    pub set_aside: BTreeSet<Subject>,
     /// People of whom the catalogue lacks something: nothing of theirs was condemned or removed.
     pub beyond: BeyondCatalogue,
 }

@@ -21,7 +21,7 @@ use super::purge::forget_older_manifests;
 use super::stores::UpkeepStores;
 use crate::catalog::dated_ahead::is_ahead;
 use crate::catalog::erasures::Erasure;
-use crate::catalog::{CatalogError, WithDamage};
+use crate::catalog::{CatalogError, Subject, WithDamage};
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -193,9 +193,9 @@ pub async fn remembered(objects: &ObjectStorage) -> Result<BTreeMap<ErasureMark,
 }
 
 /// Begins erasures again that the store remembers and the catalogue does not, because the catalogue was
-/// restored from an older copy. Returns what is damaged of those that the catalogue knows, each described:
-/// these stay as they are, since nobody can tell how far they are.
-pub async fn heed_notes(stores: &UpkeepStores) -> Result<BTreeSet<String>, StoreError> {
+/// restored from an older copy. Returns what is damaged of those that the catalogue knows: these stay as they
+/// are, since nobody can tell how far they are.
+pub async fn heed_notes(stores: &UpkeepStores) -> Result<BTreeSet<Subject>, StoreError> {
     let mut unknown = remembered(stores.objects()).await?;
     if unknown.is_empty() {
         return Ok(BTreeSet::new());

@@ -13,6 +13,7 @@ use super::choose_objects::{FEWEST_OBJECTS, Limits};
 use super::collect;
 use super::erase::{self, erase};
 use super::flush::{self, DueTails, Room, flush};
+use super::job::Job;
 use super::lease::Leases;
 use super::lost_manifests::write_lost;
 use super::manifest::{self, write_manifest};
@@ -23,7 +24,7 @@ use super::scour::Scouring;
 use super::settings::UpkeepSettings;
 use super::settled::Settled;
 use super::stores::{PartitionKey, UpkeepStores};
-use crate::catalog::WithDamage;
+use crate::catalog::{Subject, WithDamage};
 use crate::model::ids::PersonId;
 use crate::model::meters::Meters;
 use crate::store::StoreError;
@@ -94,13 +95,13 @@ impl Upkeep {
         let now = self.stores.catalog.now().await?;
         let mut due = flush::due(backlog, &self.settings, now);
         if due.is_empty() {
-            self.set_aside.replace("flush", set_aside);
+            self.set_aside.replace(Job::Flush, set_aside);
             return Ok(());
         }
         let work = async {
             // A flush removes dead rows, but not from older manifests.
             self.stores.catalog.notice_deletions().await?;
-            let (mut round, room) = (self.set_aside.round("flush", set_aside), Room::default());
+            let (mut round, room) = (self.set_aside.round(Job::Flush, set_aside), Room::default());
             let had_its_turn = round.had_its_turn();
             for of_person in &mut due {
                 of_person
@@ -122,7 +123,7 @@ impl Upkeep {
             round.end();
             Ok(())
         };
-        self.under_lease("flush", work).await
+        self.under_lease(Job::Flush, work).await
     }
 
     /// Flushes tails of one person, and writes a manifest after it.
@@ -160,12 +161,12 @@ impl Upkeep {
         let open = settled.open(candidates, year);
         set_aside.extend(settled.damaged().map(whose_partition));
         if open.is_empty() {
-            self.set_aside.replace("compact", set_aside);
+            self.set_aside.replace(Job::Compact, set_aside);
             return Ok(());
         }
         let limits = Limits::default();
         let work = async {
-            let mut round = self.set_aside.round("compact", set_aside);
+            let mut round = self.set_aside.round(Job::Compact, set_aside);
             let had_its_turn = round.had_its_turn();
             for (key, version) in open {
                 let whose = whose_partition(&key);
@@ -184,22 +185,20 @@ impl Upkeep {
             round.end();
             Ok(())
         };
-        self.under_lease("compact", work).await
+        self.under_lease(Job::Compact, work).await
     }
 
     /// Removes retired objects whose grace period is over.
     pub async fn collect_due(&self) -> Result<(), StoreError> {
         // Taking a lease is a write, which a service with nothing to do should not make again and again.
         if !collect::has_retired(&self.stores, self.settings.grace_period).await? {
-            self.set_aside.replace("collect", BTreeSet::new());
+            self.set_aside.replace(Job::Collect, BTreeSet::new());
             return Ok(());
         }
         let work = async {
-            let mut round = self.set_aside.round("collect", BTreeSet::new());
+            let mut round = self.set_aside.round(Job::Collect, BTreeSet::new());
             let had_its_turn = round.had_its_turn();
-            let whose = |person: Option<PersonId>| {
-                person.map_or_else(|| "objects of nobody".to_owned(), whose_person)
-            };
+            let whose = |person: Option<PersonId>| person.map_or(Subject::ObjectsOfNobody, Subject::Person);
             let removing = collect::remove_retired(
                 &self.stores,
                 self.settings.grace_period,
@@ -216,7 +215,7 @@ impl Upkeep {
             round.end();
             Ok(())
         };
-        self.under_lease("collect", work).await
+        self.under_lease(Job::Collect, work).await
     }
 
     /// Removes what interrupted writes left behind, and old receipts.
@@ -235,11 +234,11 @@ impl Upkeep {
             let mut set_aside = std::mem::take(&mut searched.set_aside);
             set_aside.extend(written.set_aside);
             set_aside.extend(forgotten.set_aside);
-            set_aside.extend(searched.beyond.people().map(whose_person));
-            self.set_aside.replace("orphans", set_aside);
+            set_aside.extend(searched.beyond.people().map(Subject::Person));
+            self.set_aside.replace(Job::Orphans, set_aside);
             Ok(searched)
         };
-        let searched = Box::pin(self.leases.alone("orphans", &self.stop, work))
+        let searched = Box::pin(self.leases.alone(Job::Orphans.name(), &self.stop, work))
             .await?
             .unwrap_or_default();
         self.meters
@@ -271,10 +270,10 @@ impl Upkeep {
     /// Writes manifests of people who have changed since their last one.
     pub async fn write_manifests(&self) -> Result<(), StoreError> {
         let work = async {
-            let mut round = self.set_aside.round("manifests", BTreeSet::new());
+            let mut round = self.set_aside.round(Job::Manifests, BTreeSet::new());
             let had_its_turn = round.had_its_turn();
             let mut people = self.stores.catalog.people_ids().await?;
-            people.retain(|person| !had_its_turn.contains(&whose_person(*person)));
+            people.retain(|person| !had_its_turn.contains(&Subject::Person(*person)));
             let written = people
                 .into_iter()
                 .map(|person| async move { (person, write_manifest(&self.stores, person).await) });
@@ -290,13 +289,13 @@ impl Upkeep {
             round.end();
             Ok(())
         };
-        self.under_lease("manifests", work).await
+        self.under_lease(Job::Manifests, work).await
     }
 
     /// Begins erasures that the store remembers and the catalogue does not.
     pub async fn heed_erasures(&self) -> Result<(), StoreError> {
         let set_aside = erase::heed_notes(&self.stores).await?;
-        self.set_aside.replace("heed erasures", set_aside);
+        self.set_aside.replace(Job::HeedErasures, set_aside);
         Ok(())
     }
 
@@ -309,7 +308,7 @@ impl Upkeep {
             set_aside,
         } = self.stores.catalog.sound_erasures_under_way().await?;
         // Apart from those that failed when they had their turn, of whom none may be due now.
-        self.set_aside.replace("erasures", set_aside);
+        self.set_aside.replace(Job::FindErasures, set_aside);
         let mut due = Vec::new();
         for erasure in under_way {
             if erase::is_due(&erase::as_dated(&self.stores, &erasure, now).await?, now) {
@@ -320,11 +319,10 @@ impl Upkeep {
             return Ok(());
         }
         let work = async {
-            let mut round = self.set_aside.round("erase", BTreeSet::new());
+            let mut round = self.set_aside.round(Job::Erase, BTreeSet::new());
             let had_its_turn = round.had_its_turn();
             for erasure in &due {
-                // Without the person's name, which must not stay in the log.
-                let whose = format!("erasure {}", erasure.mark);
+                let whose = Subject::Erasure(erasure.mark);
                 if had_its_turn.contains(&whose) {
                     continue;
                 }
@@ -333,7 +331,7 @@ impl Upkeep {
             round.end();
             Ok(())
         };
-        self.under_lease("erase", work).await
+        self.under_lease(Job::Erase, work).await
     }
 
     /// Notices deletions, and purges those that were noticed long enough ago.
@@ -353,39 +351,38 @@ impl Upkeep {
                 sound: mut due,
                 set_aside,
             } = self.stores.catalog.deletions_before(moment).await?;
-            let mut round = self.set_aside.round("purge", set_aside);
+            let mut round = self.set_aside.round(Job::Purge, set_aside);
             let had_its_turn = round.had_its_turn();
-            let passes_over = |person: PersonId| had_its_turn.contains(&whose_person(person));
+            let passes_over = |person: PersonId| had_its_turn.contains(&Subject::Person(person));
             due.retain(|deletion| !passes_over(deletion.person));
             let within = self.settings.purge_deleted_after;
-            let scouring = Scouring::of("purge", &self.stores.catalog, within);
+            let scouring = Scouring::of(Job::Purge.name(), &self.stores.catalog, within);
             if !due.is_empty() || purge::has_older_manifests(&self.stores, moment).await? {
                 scouring.expect_removal().await?;
             }
             due.sort_by(|one, other| (one.person, &one.data_type).cmp(&(other.person, &other.data_type)));
             for of_person in due.chunk_by(|one, other| one.person == other.person) {
-                let whose = of_person
-                    .first()
-                    .map_or_else(String::new, |first| whose_person(first.person));
-                round.judge(&whose, Box::pin(purge_deleted(&self.stores, of_person)).await)?;
+                let Some(first) = of_person.first() else { continue };
+                let purged = Box::pin(purge_deleted(&self.stores, of_person)).await;
+                round.judge(&Subject::Person(first.person), purged)?;
             }
-            let judge = |person, outcome| round.judge(&whose_person(person), outcome).map(drop);
+            let judge = |person, outcome| round.judge(&Subject::Person(person), outcome).map(drop);
             let forgetting = purge::forget_older_manifests(&self.stores, Some(moment), passes_over, judge);
             let set_aside = Box::pin(forgetting).await?;
             round.leave_alone(set_aside);
             round.end();
             Ok(scouring.scour_due().await?)
         };
-        self.under_lease("purge", work).await
+        self.under_lease(Job::Purge, work).await
     }
 
     /// Does the work of one round, if no other node has the lease of `job`.
     fn under_lease(
         &self,
-        job: &'static str,
+        job: Job,
         work: impl Future<Output = Result<(), StoreError>>,
     ) -> impl Future<Output = Result<(), StoreError>> {
-        let alone = Box::pin(self.leases.alone(job, &self.stop, work));
+        let alone = Box::pin(self.leases.alone(job.name(), &self.stop, work));
         async move { alone.await.map(drop) }
     }
 
@@ -395,7 +392,7 @@ impl Upkeep {
         person: PersonId,
         written: Result<bool, StoreError>,
     ) -> Result<(), StoreError> {
-        if round.judge(&whose_person(person), written)? == Some(true) {
+        if round.judge(&Subject::Person(person), written)? == Some(true) {
             self.meters.upkeep.manifests.inc();
         }
         Ok(())
@@ -412,12 +409,6 @@ impl Upkeep {
     }
 }
 
-/// Everything of a person in words.
-fn whose_person(person: PersonId) -> String {
-    format!("person {person}")
-}
-
-/// A partition in words.
-fn whose_partition(key: &PartitionKey) -> String {
-    format!("{}, {}", whose_person(key.person), key.data_type)
+fn whose_partition(key: &PartitionKey) -> Subject {
+    Subject::Partition(key.person, key.data_type.clone())
 }

@@ -10,7 +10,7 @@ use futures::TryStreamExt as _;
 use super::manifest::{Manifest, known_number, write_changed};
 use super::manifest_names::{TakenNumbers, manifest_path, parse_manifest_path};
 use super::stores::UpkeepStores;
-use crate::catalog::WithDamage;
+use crate::catalog::{Subject, WithDamage};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::folder_names::PEOPLE_FOLDER;
@@ -104,7 +104,7 @@ pub async fn write_lost(stores: &UpkeepStores) -> Result<WithDamage<PersonId>, S
                 Ok(false) => {}
                 Err(error) if error.is_damage() => {
                     tracing::error!(%person, %error, "a manifest stays lost; run `almanac check`");
-                    written.set_aside.insert(format!("person {person}"));
+                    written.set_aside.insert(Subject::Person(person));
                 }
                 Err(error) => return Err(error),
             }

@@ -17,8 +17,8 @@ use super::identity;
 use super::manifest::replace_manifests;
 use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
-use crate::catalog::NoticedDeletion;
 use crate::catalog::records::{Piece, Place};
+use crate::catalog::{NoticedDeletion, Subject};
 use crate::model::ids::{PersonId, PieceId};
 use crate::model::time::Instant;
 use crate::store::StoreError;
@@ -128,7 +128,7 @@ pub async fn forget_older_manifests(
     moment: Option<Instant>,
     passes_over: impl Fn(PersonId) -> bool + Send,
     mut judge: impl FnMut(PersonId, Result<(), StoreError>) -> Result<(), StoreError> + Send,
-) -> Result<BTreeSet<String>, StoreError> {
+) -> Result<BTreeSet<Subject>, StoreError> {
     let mut set_aside = BTreeSet::new();
     let mut after = None;
     loop {

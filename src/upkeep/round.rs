@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::catalog::CatalogError;
+use super::job::Job;
+use crate::catalog::{CatalogError, Subject};
 use crate::model::meters::Meters;
 use crate::store::StoreError;
 
@@ -21,17 +22,17 @@ pub const FAILURES_IN_A_ROW: usize = 5;
 #[derive(Clone)]
 pub(super) struct SetAside {
     meters: Meters,
-    of_jobs: Arc<Mutex<BTreeMap<&'static str, OfJob>>>,
+    of_jobs: Arc<Mutex<BTreeMap<Job, OfJob>>>,
 }
 
 /// What the rounds of one job leave to the next.
 #[derive(Default)]
 struct OfJob {
-    set_aside: BTreeSet<String>,
+    set_aside: BTreeSet<Subject>,
     /// What rounds that ended early had set aside, since the last one that did not.
-    had_its_turn: BTreeSet<String>,
+    had_its_turn: BTreeSet<Subject>,
     /// The damage that was reported last, by whose it is, until work on that succeeds.
-    told: BTreeMap<String, String>,
+    told: BTreeMap<Subject, String>,
 }
 
 impl SetAside {
@@ -43,8 +44,8 @@ impl SetAside {
     }
 
     /// Begins a round of `job`, which leaves alone what is `set_aside` already.
-    pub(super) fn round(&self, job: &'static str, mut set_aside: BTreeSet<String>) -> Round<'_> {
-        let of_job = self.lock().get(job).map(|of_job| of_job.had_its_turn.clone());
+    pub(super) fn round(&self, job: Job, mut set_aside: BTreeSet<Subject>) -> Round<'_> {
+        let of_job = self.lock().get(&job).map(|of_job| of_job.had_its_turn.clone());
         let had_its_turn = of_job.unwrap_or_default();
         set_aside.extend(had_its_turn.iter().cloned());
         Round {
@@ -57,7 +58,7 @@ impl SetAside {
     }
 
     /// Replaces what `job` leaves alone.
-    pub(super) fn replace(&self, job: &'static str, set_aside: BTreeSet<String>) {
+    pub(super) fn replace(&self, job: Job, set_aside: BTreeSet<Subject>) {
         let mut of_jobs = self.lock();
         let of_job = of_jobs.entry(job).or_default();
         of_job.set_aside = set_aside;
@@ -66,7 +67,7 @@ impl SetAside {
     }
 
     /// Adds what a round of `job` left alone that ended early.
-    fn add(&self, job: &'static str, set_aside: BTreeSet<String>) {
+    fn add(&self, job: Job, set_aside: BTreeSet<Subject>) {
         let mut of_jobs = self.lock();
         let of_job = of_jobs.entry(job).or_default();
         of_job.set_aside.extend(set_aside.iter().cloned());
@@ -75,30 +76,30 @@ impl SetAside {
     }
 
     /// Whether this is not what was reported last. Rounds follow each other within seconds, and damage stays.
-    fn is_news(&self, job: &'static str, whose: &str, damage: &StoreError) -> bool {
+    fn is_news(&self, job: Job, whose: &Subject, damage: &StoreError) -> bool {
         let damage = damage.to_string();
         let mut of_jobs = self.lock();
         let told = &mut of_jobs.entry(job).or_default().told;
         if told.get(whose) == Some(&damage) {
             return false;
         }
-        told.insert(whose.to_owned(), damage);
+        told.insert(whose.clone(), damage);
         true
     }
 
     /// Notes that work on something succeeded.
-    fn is_well(&self, job: &'static str, whose: &str) {
-        if let Some(of_job) = self.lock().get_mut(job) {
+    fn is_well(&self, job: Job, whose: &Subject) {
+        if let Some(of_job) = self.lock().get_mut(&job) {
             of_job.told.remove(whose);
         }
     }
 
-    fn count(&self, of_jobs: &BTreeMap<&'static str, OfJob>) {
-        let all: BTreeSet<&String> = of_jobs.values().flat_map(|of_job| &of_job.set_aside).collect();
+    fn count(&self, of_jobs: &BTreeMap<Job, OfJob>) {
+        let all: BTreeSet<&Subject> = of_jobs.values().flat_map(|of_job| &of_job.set_aside).collect();
         self.meters.set_aside_partitions.set(all.len() as i64);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, OfJob>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Job, OfJob>> {
         self.of_jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -106,16 +107,16 @@ impl SetAside {
 /// A round that has begun, with what it has set aside so far. One that is dropped before its end ended early.
 pub(super) struct Round<'s> {
     of_node: &'s SetAside,
-    job: &'static str,
-    set_aside: BTreeSet<String>,
-    had_its_turn: BTreeSet<String>,
+    job: Job,
+    set_aside: BTreeSet<Subject>,
+    had_its_turn: BTreeSet<Subject>,
     failures_in_a_row: usize,
 }
 
 impl Round<'_> {
     /// What was set aside by the rounds before that ended early. This one passes over it, so that the others
     /// have their turn.
-    pub(super) fn had_its_turn(&self) -> BTreeSet<String> {
+    pub(super) fn had_its_turn(&self) -> BTreeSet<Subject> {
         self.had_its_turn.clone()
     }
 
@@ -123,7 +124,7 @@ impl Round<'_> {
     /// reported, and set aside; an error here means that everything fails.
     pub(super) fn judge<T>(
         &mut self,
-        whose: &str,
+        whose: &Subject,
         outcome: Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
         let error = match outcome {
@@ -135,7 +136,13 @@ impl Round<'_> {
             Err(error) => error,
         };
         if let StoreError::Catalog(CatalogError::Contended { detail }) = &error {
-            tracing::info!(job = self.job, whose, detail, "put off: others use what it needs");
+            let whose = whose.to_string();
+            tracing::info!(
+                job = self.job.name(),
+                whose,
+                detail,
+                "put off: others use what it needs"
+            );
             return Ok(None);
         }
         if matches!(
@@ -144,7 +151,7 @@ impl Round<'_> {
         ) {
             return Err(error);
         }
-        self.set_aside.insert(whose.to_owned());
+        self.set_aside.insert(whose.clone());
         let meters = &self.of_node.meters;
         let mut is_news = true;
         if error.is_damage() {
@@ -157,16 +164,17 @@ impl Round<'_> {
             }
         }
         meters.upkeep.failures.inc();
+        let whose = whose.to_string();
         if matches!(error, StoreError::Unavailable { .. } | StoreError::Full { .. }) {
-            tracing::warn!(job = self.job, whose, %error, "set aside until the next round");
+            tracing::warn!(job = self.job.name(), whose, %error, "set aside until the next round");
         } else if is_news {
-            tracing::error!(job = self.job, whose, %error, "set aside; run `almanac check`");
+            tracing::error!(job = self.job.name(), whose, %error, "set aside; run `almanac check`");
         }
         Ok(None)
     }
 
     /// Leaves alone what turned out to be damaged without anybody working on it.
-    pub(super) fn leave_alone(&mut self, set_aside: BTreeSet<String>) {
+    pub(super) fn leave_alone(&mut self, set_aside: BTreeSet<Subject>) {
         self.set_aside.extend(set_aside);
     }
 
@@ -186,20 +194,24 @@ impl Drop for Round<'_> {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
+    use crate::model::ids::PersonId;
 
     #[test]
     fn the_same_damage_is_news_once_until_work_succeeds() {
         let of_node = SetAside::new(Meters::default());
-        let is_news = |job, what: &str| of_node.is_news(job, "person 1", &StoreError::corrupt(what));
-        assert!(is_news("flush", "a row"));
-        of_node.replace("flush", BTreeSet::new());
-        assert!(!is_news("flush", "a row"));
-        assert!(is_news("collect", "a row"));
-        assert!(is_news("flush", "another row"));
-        of_node.is_well("flush", "person 2");
-        assert!(!is_news("flush", "another row"));
-        of_node.is_well("flush", "person 1");
-        assert!(is_news("flush", "another row"));
+        let [one, other] = [1, 2].map(|id| Subject::Person(PersonId(Uuid::from_u128(id))));
+        let is_news = |job, what: &str| of_node.is_news(job, &one, &StoreError::corrupt(what));
+        assert!(is_news(Job::Flush, "a row"));
+        of_node.replace(Job::Flush, BTreeSet::new());
+        assert!(!is_news(Job::Flush, "a row"));
+        assert!(is_news(Job::Collect, "a row"));
+        assert!(is_news(Job::Flush, "another row"));
+        of_node.is_well(Job::Flush, &other);
+        assert!(!is_news(Job::Flush, "another row"));
+        of_node.is_well(Job::Flush, &one);
+        assert!(is_news(Job::Flush, "another row"));
     }
 }

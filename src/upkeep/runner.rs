@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::job::Job;
 use super::jobs::Upkeep;
 use super::scrub::{self, Scrub};
 use super::settings::UpkeepSettings;
@@ -64,32 +65,32 @@ impl Upkeep {
 
     async fn flushing(&self) {
         while self.pause(self.settings.interval).await {
-            Box::pin(self.attempt("flush", self.flush_due())).await;
+            Box::pin(self.attempt(Job::Flush, self.flush_due())).await;
         }
     }
 
     async fn compacting(&self) {
         let mut settled = Settled::default();
         while self.pause(self.settings.interval).await {
-            Box::pin(self.attempt("compact", self.compact_due(&mut settled))).await;
+            Box::pin(self.attempt(Job::Compact, self.compact_due(&mut settled))).await;
         }
     }
 
     async fn collecting(&self) {
         while self.pause(self.settings.interval).await {
-            Box::pin(self.attempt("collect", self.collect_due())).await;
+            Box::pin(self.attempt(Job::Collect, self.collect_due())).await;
         }
     }
 
     async fn searching(&self) {
         while self.pause(self.settings.search_interval).await {
-            Box::pin(self.attempt("search for orphans", self.search_orphans())).await;
+            Box::pin(self.attempt(Job::Orphans, self.search_orphans())).await;
         }
     }
 
     async fn writing_down(&self) {
         while self.pause(MANIFESTS_PAUSE).await {
-            Box::pin(self.attempt("manifests", self.write_manifests())).await;
+            Box::pin(self.attempt(Job::Manifests, self.write_manifests())).await;
         }
     }
 
@@ -101,13 +102,13 @@ impl Upkeep {
             if heeded.is_none_or(|heeded| {
                 heeded.elapsed() >= self.settings.interval * ROUNDS_BETWEEN_ERASURE_CHECKS
             }) {
-                let work = self.attempt("heed erasures", self.heed_erasures());
+                let work = self.attempt(Job::HeedErasures, self.heed_erasures());
                 heeded = Box::pin(work).await.then(Moment::now);
             }
             if !self.pause(self.settings.interval).await {
                 return;
             }
-            Box::pin(self.attempt("erase", self.erase_due())).await;
+            Box::pin(self.attempt(Job::Erase, self.erase_due())).await;
         }
     }
 
@@ -115,7 +116,7 @@ impl Upkeep {
         // A short time limit is checked more often, so that it can be kept.
         let pause = DELETIONS_PAUSE.min(self.settings.purge_deleted_after / 20);
         while self.pause(pause.max(self.settings.interval)).await {
-            Box::pin(self.attempt("purge", self.purge_due())).await;
+            Box::pin(self.attempt(Job::Purge, self.purge_due())).await;
         }
     }
 
@@ -125,17 +126,17 @@ impl Upkeep {
             let work = async {
                 if Scrub::is_due(&self.stores).await? {
                     let step = scrub.step(&self.stores, &self.meters.store.corrupt);
-                    Box::pin(self.leases.alone("scrub", &self.stop, step)).await?;
+                    Box::pin(self.leases.alone(Job::Scrub.name(), &self.stop, step)).await?;
                 }
                 Ok(())
             };
-            Box::pin(self.attempt("scrub", work)).await;
+            Box::pin(self.attempt(Job::Scrub, work)).await;
         }
     }
 
     async fn counting(&self) {
         loop {
-            Box::pin(self.attempt("count", self.count_objects())).await;
+            Box::pin(self.attempt(Job::Count, self.count_objects())).await;
             if !self.pause(COUNT_PAUSE).await {
                 return;
             }
@@ -143,7 +144,7 @@ impl Upkeep {
     }
 
     /// Runs work; returns whether it was done.
-    async fn attempt(&self, job: &'static str, work: impl Future<Output = Result<(), StoreError>>) -> bool {
+    async fn attempt(&self, job: Job, work: impl Future<Output = Result<(), StoreError>>) -> bool {
         self.meters.upkeep.running.inc();
         // What a job holds is dropped with it on a panic; it shares only the catalogue with others.
         let outcome = AssertUnwindSafe(work).catch_unwind().await;
@@ -152,11 +153,14 @@ impl Upkeep {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 self.meters.upkeep.failures.inc();
-                tracing::warn!(job, %error, "background work failed and will be tried again");
+                tracing::warn!(job = job.name(), %error, "background work failed and will be tried again");
             }
             Err(_) => {
                 self.meters.upkeep.failures.inc();
-                tracing::error!(job, "background work panicked and will be tried again");
+                tracing::error!(
+                    job = job.name(),
+                    "background work panicked and will be tried again"
+                );
             }
         }
         self.meters.upkeep.running.dec();

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{Bench, person};
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::granting::{MEMBER_OF, SHARED_WITH_PERSON};
-use crate::catalog::{Catalog, CatalogError};
+use crate::catalog::{Catalog, CatalogError, Subject};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -131,7 +131,7 @@ async fn what_is_damaged_is_set_aside_for_jobs_and_an_error_for_everybody_else()
     }
     let found = found().await;
     assert_eq!(found.sound, std::slice::from_ref(sound));
-    let owners = [one, other].map(|document| format!("person {}", document.person));
+    let owners = [one, other].map(|document| Subject::Person(document.person));
     assert_eq!(found.set_aside, std::collections::BTreeSet::from(owners));
 }
 

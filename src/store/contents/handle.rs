@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::content::{Content, ContentKind, OPEN_CONTENTS, OPEN_LINK, Part, PartName};
 use super::parts::PartWriter;
 use crate::catalog::documents::{Changed, Document, DocumentKind};
-use crate::catalog::{Catalog, WithDamage};
+use crate::catalog::{Catalog, Subject, WithDamage};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::time::Instant;
@@ -108,7 +108,7 @@ impl Contents {
                 Ok(false) => {}
                 Err(error) if error.is_damage() => {
                     tracing::error!(%error, "an announced file stays; run `almanac check`");
-                    set_aside.insert(format!("person {}", document.person));
+                    set_aside.insert(Subject::Person(document.person));
                 }
                 Err(error) => return Err(error),
             }
