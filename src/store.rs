@@ -19,6 +19,7 @@ pub mod files;
 pub mod find;
 pub mod folder_names;
 mod folders;
+mod footer_facts;
 mod id_index;
 pub mod kept_rollups;
 pub mod local;

@@ -20,6 +20,7 @@ use parquet::file::metadata::{
 
 use super::checksums::Blocks;
 use super::errors::StoreError;
+use super::footer_facts;
 use super::objects::ObjectStorage;
 use super::outline::{ObjectPlace, Outline, parsed, verified_footer};
 use super::replaced::{Replaced, ReplacementListeners};
@@ -192,6 +193,12 @@ impl PieceFile {
     #[must_use]
     pub fn metadata(&self) -> &Arc<ParquetMetaData> {
         self.parquet.metadata()
+    }
+
+    /// What its footer says under a key.
+    #[must_use]
+    pub fn fact(&self, key: &str) -> Option<&str> {
+        footer_facts::fact(self.metadata(), key)
     }
 
     /// Lets a stream builder skip reading the footer again.

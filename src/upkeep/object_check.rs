@@ -59,13 +59,7 @@ async fn whose(
     place: &ObjectPlace,
 ) -> Result<(), StoreError> {
     let file = stores.files.open(place).await?;
-    let facts = file.metadata().file_metadata().key_value_metadata();
-    let says = |name: &str, expected: &str| {
-        facts
-            .into_iter()
-            .flatten()
-            .any(|fact| fact.key == name && fact.value.as_deref() == Some(expected))
-    };
+    let says = |key: &str, expected: &str| file.fact(key) == Some(expected);
     let is_ours = says(PERSON_KEY, &key.person.to_string())
         && says(DATA_TYPE_KEY, key.data_type.as_str())
         && says(PIECE_KEY, &piece.id.to_string());

@@ -443,12 +443,7 @@ async fn read(stores: &UpkeepStores, path: &str) -> Result<(NewPiece, Vec<Record
     let footer = footer_of(stores.objects(), path, bytes).await?;
     let place = ObjectPlace::new(path, bytes as i64, footer);
     let file = stores.files.open(&place).await?;
-    let facts = file.metadata().file_metadata().key_value_metadata();
-    let layout = facts
-        .into_iter()
-        .flatten()
-        .find(|fact| fact.key == LAYOUT_KEY)
-        .and_then(|fact| fact.value.as_deref()?.parse().ok());
+    let layout = file.fact(LAYOUT_KEY).and_then(|layout| layout.parse().ok());
     let mut rows = SortedRows::of_object(&stores.files, &place, Vec::new().into()).await?;
     let mut ids = Vec::new();
     let mut bounds: Option<Bounds> = None;

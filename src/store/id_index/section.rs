@@ -11,6 +11,7 @@ use super::hashed::part_of;
 use super::table::{ENTRY_BYTES, OFFSET_BYTES, PLACE_ROWS};
 use crate::model::ids::RecordId;
 use crate::store::errors::StoreError;
+use crate::store::footer_facts;
 
 /// The footer's key for the list of sections.
 const SECTIONS_KEY: &str = "almanac.ids";
@@ -117,14 +118,10 @@ impl Section {
 
 /// The footer entry for the sections.
 pub(super) fn footer_entry(sections: &[Section]) -> Result<KeyValue, StoreError> {
-    let list = serde_json::to_string(sections).map_err(StoreError::rows)?;
-    Ok(KeyValue::new(SECTIONS_KEY.to_owned(), list))
+    footer_facts::entry(SECTIONS_KEY, sections)
 }
 
 /// The sections listed in a footer; none where an object has no index, as older ones do not.
 pub(in crate::store) fn sections(footer: &ParquetMetaData) -> Result<Vec<Section>, serde_json::Error> {
-    let facts = footer.file_metadata().key_value_metadata().into_iter().flatten();
-    let mut lists = facts.filter(|fact| fact.key == SECTIONS_KEY);
-    let list = lists.next().and_then(|fact| fact.value.as_deref());
-    list.map_or_else(|| Ok(Vec::new()), serde_json::from_str)
+    footer_facts::fact(footer, SECTIONS_KEY).map_or_else(|| Ok(Vec::new()), serde_json::from_str)
 }

@@ -14,6 +14,7 @@ use super::{Step, schema};
 use crate::model::columns::START;
 use crate::store::arrange::with_columns;
 use crate::store::errors::StoreError;
+use crate::store::footer_facts;
 use crate::store::tail::{self, Unpacker};
 
 /// The footer's key for the list.
@@ -67,15 +68,12 @@ fn restarted(rollups: &RecordBatch, start: impl FnMut(i64) -> i64) -> Result<Rec
 
 /// The footer entry for stored rollups.
 pub(super) fn footer_entry(stored: &[StoredRollups]) -> Result<KeyValue, StoreError> {
-    let list = serde_json::to_string(stored).map_err(StoreError::rows)?;
-    Ok(KeyValue::new(ROLLUPS_KEY.to_owned(), list))
+    footer_facts::entry(ROLLUPS_KEY, stored)
 }
 
 /// The rollups listed in a footer.
 pub(in crate::store) fn stored_rollups(footer: &ParquetMetaData) -> Vec<StoredRollups> {
-    let facts = footer.file_metadata().key_value_metadata().into_iter().flatten();
-    let mut lists = facts.filter(|fact| fact.key == ROLLUPS_KEY);
-    let list = lists.next().and_then(|fact| fact.value.as_deref());
+    let list = footer_facts::fact(footer, ROLLUPS_KEY);
     // A list that cannot be understood counts as missing: the rows contain the same.
     list.and_then(|list| serde_json::from_str(list).ok())
         .unwrap_or_default()

@@ -79,16 +79,10 @@ async fn an_object_holds_what_was_put_in_and_says_whose_it_is() {
         .await
         .unwrap();
     assert_eq!(file.metadata().num_row_groups(), 3);
-    let facts = file.metadata().file_metadata().key_value_metadata().unwrap();
-    let fact = |key: &str| {
-        facts
-            .iter()
-            .find(|fact| fact.key == key)
-            .and_then(|fact| fact.value.clone())
-    };
-    assert_eq!(fact("almanac.person"), Some(person.to_string()));
-    assert_eq!(fact("almanac.data_type"), Some("HeartRate".to_owned()));
-    assert_eq!(fact("almanac.piece"), Some(pieces[0].id.to_string()));
+    assert_eq!(file.fact("almanac.person"), Some(&*person.to_string()));
+    assert_eq!(file.fact("almanac.data_type"), Some("HeartRate"));
+    assert_eq!(file.fact("almanac.piece"), Some(&*pieces[0].id.to_string()));
+    assert_eq!(file.fact("almanac.person "), None);
     let content = bench.objects.get(path).await.unwrap();
     assert_eq!(
         (content.len() as i64, crc32fast::hash(&content)),
