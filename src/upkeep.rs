@@ -31,6 +31,7 @@ pub mod merge_pieces;
 pub mod object_check;
 pub mod older_catalogue;
 pub mod past_years;
+pub mod pause;
 pub mod purge;
 pub mod rebuild;
 pub mod repair;

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::model::cache_pool::CachePool;
 use crate::query::QueryCacheSizes;
+use crate::upkeep::pause::paused;
 
 /// How long caches wait for memory that others do not use.
 const DIVISION_PAUSE: Duration = Duration::from_secs(1);
@@ -80,11 +81,8 @@ impl Caches {
 
 /// Divides what the caches of a pool hold together, by what they use, until `stop` is called.
 pub(super) async fn divide(pool: CachePool, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(DIVISION_PAUSE) => pool.divide(),
-        }
+    while paused(&stop, DIVISION_PAUSE).await {
+        pool.divide();
     }
 }
 

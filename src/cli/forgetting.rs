@@ -14,6 +14,7 @@ use crate::catalog::{CatalogError, Subject, WithDamage};
 use crate::model::erasure::ErasureMark;
 use crate::model::time::Instant;
 use crate::store::files::PieceFiles;
+use crate::upkeep::pause::paused;
 
 /// The shortest pause; shorter ones are lengthened to this.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
@@ -35,11 +36,7 @@ struct Forgotten {
 /// Checks regularly whether somebody was erased, until `stop` is called.
 pub(super) async fn run(app: Shared, files: PieceFiles, interval: Duration, stop: CancellationToken) {
     let mut forgotten = Forgotten::default();
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(interval.max(SHORTEST_PAUSE)) => {}
-        }
+    while paused(&stop, interval.max(SHORTEST_PAUSE)).await {
         if let Err(error) = look(&app, &files, interval, &mut forgotten).await {
             tracing::warn!(%error, "could not check for erasures; will check again");
         }

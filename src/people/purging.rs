@@ -15,6 +15,7 @@ use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
+use crate::upkeep::pause::paused;
 use crate::upkeep::scour::Scouring;
 
 use super::files::{Files, FilesError};
@@ -47,11 +48,7 @@ impl Purging {
     /// Works until `stop` is cancelled.
     pub async fn run(self, stop: CancellationToken) {
         let pause = LOOK_PAUSE.min(self.after / LOOKS_WHILE_KEPT).max(self.interval);
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(pause.max(Duration::from_millis(10))) => {}
-            }
+        while paused(&stop, pause).await {
             let work = Box::pin(self.purge());
             if let Err(error) = Box::pin(self.leases.alone("purge documents", &stop, work)).await {
                 self.leases.note_failure();

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::job::Job;
 use super::jobs::Upkeep;
+use super::pause::paused;
 use super::scrub::{self, Scrub};
 use super::settings::UpkeepSettings;
 use super::settled::Settled;
@@ -29,8 +30,6 @@ const DELETIONS_PAUSE: Duration = Duration::from_mins(10);
 const COUNT_PAUSE: Duration = Duration::from_mins(1);
 /// How many rounds pass between two searches of the store for erasures.
 const ROUNDS_BETWEEN_ERASURE_CHECKS: u32 = 12;
-/// A pause that is shorter is taken for this long, so that no setting makes a node spin.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
 impl Upkeep {
     /// Works on `runtime`, which should not answer requests, until `stop` is called. Then drops all work,
@@ -64,32 +63,32 @@ impl Upkeep {
     }
 
     async fn flushing(&self) {
-        while self.pause(self.settings.interval).await {
+        while paused(&self.stop, self.settings.interval).await {
             Box::pin(self.attempt(Job::Flush, self.flush_due())).await;
         }
     }
 
     async fn compacting(&self) {
         let mut settled = Settled::default();
-        while self.pause(self.settings.interval).await {
+        while paused(&self.stop, self.settings.interval).await {
             Box::pin(self.attempt(Job::Compact, self.compact_due(&mut settled))).await;
         }
     }
 
     async fn collecting(&self) {
-        while self.pause(self.settings.interval).await {
+        while paused(&self.stop, self.settings.interval).await {
             Box::pin(self.attempt(Job::Collect, self.collect_due())).await;
         }
     }
 
     async fn searching(&self) {
-        while self.pause(self.settings.search_interval).await {
+        while paused(&self.stop, self.settings.search_interval).await {
             Box::pin(self.attempt(Job::Orphans, self.search_orphans())).await;
         }
     }
 
     async fn writing_down(&self) {
-        while self.pause(MANIFESTS_PAUSE).await {
+        while paused(&self.stop, MANIFESTS_PAUSE).await {
             Box::pin(self.attempt(Job::Manifests, self.write_manifests())).await;
         }
     }
@@ -105,7 +104,7 @@ impl Upkeep {
                 let work = self.attempt(Job::HeedErasures, self.heed_erasures());
                 heeded = Box::pin(work).await.then(Moment::now);
             }
-            if !self.pause(self.settings.interval).await {
+            if !paused(&self.stop, self.settings.interval).await {
                 return;
             }
             Box::pin(self.attempt(Job::Erase, self.erase_due())).await;
@@ -115,14 +114,14 @@ impl Upkeep {
     async fn purging(&self) {
         // A short time limit is checked more often, so that it can be kept.
         let pause = DELETIONS_PAUSE.min(self.settings.purge_deleted_after / 20);
-        while self.pause(pause.max(self.settings.interval)).await {
+        while paused(&self.stop, pause.max(self.settings.interval)).await {
             Box::pin(self.attempt(Job::Purge, self.purge_due())).await;
         }
     }
 
     async fn scrubbing(&self) {
         let mut scrub = Scrub::default();
-        while self.pause(scrub::STEP_PAUSE).await {
+        while paused(&self.stop, scrub::STEP_PAUSE).await {
             let work = async {
                 if Scrub::is_due(&self.stores).await? {
                     let step = scrub.step(&self.stores, &self.meters.store.corrupt);
@@ -137,7 +136,7 @@ impl Upkeep {
     async fn counting(&self) {
         loop {
             Box::pin(self.attempt(Job::Count, self.count_objects())).await;
-            if !self.pause(COUNT_PAUSE).await {
+            if !paused(&self.stop, COUNT_PAUSE).await {
                 return;
             }
         }
@@ -165,13 +164,5 @@ impl Upkeep {
         }
         self.meters.upkeep.running.dec();
         is_done
-    }
-
-    /// Waits; `false` when it is time to stop.
-    async fn pause(&self, length: Duration) -> bool {
-        tokio::select! {
-            () = self.stop.cancelled() => false,
-            () = tokio::time::sleep(length.max(SHORTEST_PAUSE)) => true,
-        }
     }
 }

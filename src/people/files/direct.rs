@@ -20,6 +20,7 @@ use crate::store::StoreError;
 use crate::store::contents::{Content, IncomingName};
 use crate::store::objects::ObjectVersion;
 use crate::upkeep::lease::Leases;
+use crate::upkeep::pause::paused;
 
 /// The pause between two looks for new arrivals.
 const LOOK_PAUSE: Duration = Duration::from_secs(5);
@@ -61,9 +62,8 @@ impl Arrivals {
                                             again");
                 },
             }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK_PAUSE) => {}
+            if !paused(&stop, LOOK_PAUSE).await {
+                return;
             }
         }
     }
