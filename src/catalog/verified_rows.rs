@@ -9,8 +9,8 @@ use super::database::{Database, Row, Session, Value};
 use super::errors::CatalogError;
 use super::tables::{Kind, Table};
 
-/// How many rows one statement reads where a whole table is read.
-const PAGE_ROWS: i64 = 512;
+/// How many rows one statement reads where a whole table is read, or all that is known of a person.
+pub(super) const PAGE_ROWS: i64 = 512;
 
 /// A row that was read and has the right checksum.
 #[derive(Clone, Debug)]

@@ -9,14 +9,12 @@ use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
 use crate::catalog::rows::id;
 use crate::catalog::tables::Table;
-use crate::catalog::verified_rows::VerifiedRow;
+use crate::catalog::verified_rows::{PAGE_ROWS, VerifiedRow};
 use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
-/// How many rows, and blobs, are on a page. One blob may be large.
-const PAGE_ROWS: i64 = 512;
-
+/// How many blobs are on a page. One may be large.
 const PAGE_BLOBS: i64 = 1;
 
 /// The blobs of a person's next tail pieces, in the order of their pieces' key.
