@@ -24,8 +24,6 @@ use super::files::{Files, FilesError};
 const LOOK_PAUSE: Duration = Duration::from_mins(10);
 /// The number of looks while something is kept, if that time is short.
 const LOOKS_WHILE_KEPT: u32 = 20;
-/// The most documents of one step.
-const AT_ONCE: usize = 256;
 /// Kinds that are only marked when they are deleted, and have nothing outside the catalogue.
 const MARKED_KINDS: [DocumentKind; 3] = [
     DocumentKind::Annotation,
@@ -72,7 +70,7 @@ impl Purging {
         loop {
             let page = self
                 .catalog
-                .documents_deleted_before(&MARKED_KINDS, moment, after, AT_ONCE)
+                .documents_deleted_before(&MARKED_KINDS, moment, after)
                 .await?;
             report_damaged(page.damaged);
             if !page.documents.is_empty() {
@@ -105,7 +103,7 @@ impl Purging {
         loop {
             let mut page = self
                 .catalog
-                .documents_deleted_before(&[DocumentKind::File], moment, after, AT_ONCE)
+                .documents_deleted_before(&[DocumentKind::File], moment, after)
                 .await?;
             report_damaged(page.damaged);
             if !page.documents.is_empty() {

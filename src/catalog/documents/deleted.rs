@@ -14,6 +14,9 @@ use crate::model::time::Instant;
 /// The index by which documents are found by when they were deleted.
 const BY_DELETION: &str = "documents_by_deletion";
 
+/// How many rows are on a page. The documents on it are removed before the next one is read.
+const DELETED_ROWS: usize = 256;
+
 /// Some of the documents that were deleted long ago.
 #[derive(Debug, Default)]
 pub struct DeletedPage {
@@ -29,14 +32,13 @@ pub struct DeletedPage {
 pub struct DeletedPlace(i64, Uuid);
 
 impl Catalog {
-    /// Documents of some kinds that were deleted before `moment`, of all owners, the longest deleted first;
-    /// at most `limit`, beginning after `after`.
+    /// A page of the documents of some kinds that were deleted before `moment`, of all owners, the longest
+    /// deleted first, beginning after `after`.
     pub async fn documents_deleted_before(
         &self,
         kinds: &[DocumentKind],
         moment: Instant,
         after: Option<DeletedPlace>,
-        limit: usize,
     ) -> Result<DeletedPage, CatalogError> {
         let after = after.unwrap_or(DeletedPlace(i64::MIN, Uuid::nil()));
         let (list, mut values) = one_of(5, kinds.iter().map(|kind| text(kind.as_str())).collect());
@@ -44,7 +46,7 @@ impl Catalog {
             0..0,
             [
                 Value::Int(moment.micros()),
-                Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)),
+                Value::Int(DELETED_ROWS as i64),
                 Value::Int(after.0),
                 id(after.1),
             ],
@@ -59,7 +61,7 @@ impl Catalog {
                 Err(error) => return Err(error),
             }
         }
-        if let Some(last) = rows.last().filter(|_| rows.len() == limit) {
+        if let Some(last) = rows.last().filter(|_| rows.len() == DELETED_ROWS) {
             let document = Uuid::from_slice(&last.bytes(1)?).unwrap_or_default();
             let deleted_at = last.optional_int(8)?.unwrap_or(i64::MIN);
             page.next = Some(DeletedPlace(deleted_at, document));
