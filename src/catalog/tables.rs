@@ -106,6 +106,8 @@ pub(super) const RETIRED_OBJECTS: Table = Table {
     key: 1,
 };
 
+/// Called strays only here and in statements: so they were called when the migration was released that makes
+/// the table, and it cannot be changed any more.
 pub(super) const ORPHANS: Table = Table {
     name: "strays",
     columns: &[
