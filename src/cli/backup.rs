@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::auth::keys::ring;
 use crate::auth::settings::Provider;
-use crate::catalog::{Catalog, CatalogError};
+use crate::catalog::CatalogError;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
 use crate::store::StoreError;
@@ -76,9 +76,7 @@ fn copied_into(settings: &Settings, directory: &Path) -> Result<BackupReport, Fa
 
 async fn back_up(settings: &Settings, directory: &Path) -> Result<BackupReport, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
-        .await
-        .map_err(Failed::from_error)?;
+    let catalog = stores::catalog(settings).await?;
     let OpenedStore { objects, keys } = stores::open(settings).await?;
     match identity::compare(&catalog, &objects).await {
         // The identity of the store is a row of the catalogue like others: the backup reports damage in it.

@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::catalog::Catalog;
 use crate::ingest::stores::{IntakeStores, Stores};
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{IdSource, PersonId, SystemIds};
@@ -53,9 +52,7 @@ pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
 async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>) -> Result<Imported, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
-    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
-        .await
-        .map_err(Failed::from_error)?;
+    let catalog = stores::catalog(settings).await?;
     let OpenedStore { objects, keys } = stores::open(settings).await?;
     identity::settle(&catalog, &objects, ids.as_ref(), settings.adopt_store)
         .await

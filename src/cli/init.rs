@@ -1,11 +1,7 @@
 //! `almanac init`: makes an empty installation that is ready to be served. An existing one stays as it is.
 
-use std::sync::Arc;
-
 use crate::auth::keys::SigningKey;
 use crate::auth::settings::Provider;
-use crate::catalog::Catalog;
-use crate::model::clock::SystemClock;
 use crate::model::ids::SystemIds;
 use crate::upkeep::identity;
 
@@ -33,9 +29,7 @@ pub(super) fn signing_key(settings: &Settings) -> Result<(), Failed> {
 
 /// Makes the catalogue and the object store, as a pair.
 async fn made(settings: &Settings) -> Result<(), Failed> {
-    let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock))
-        .await
-        .map_err(Failed::from_error)?;
+    let catalog = stores::catalog(settings).await?;
     let objects = stores::open(settings).await?.objects;
     let settled = identity::settle(&catalog, &objects, &SystemIds::default(), settings.adopt_store).await;
     catalog.close().await;

@@ -2,13 +2,10 @@
 //! running service, which follows.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::auth::keys::KeyError;
 use crate::auth::keys::ring;
 use crate::auth::settings::Provider;
-use crate::catalog::Catalog;
-use crate::model::clock::SystemClock;
 use crate::store::StoreError;
 
 use super::failed::Failed;
@@ -70,9 +67,7 @@ async fn rewrap(settings: &Settings) -> Result<(), Failed> {
         ));
     };
     installation::needed(settings)?;
-    let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock))
-        .await
-        .map_err(Failed::from_error)?;
+    let catalog = stores::catalog(settings).await?;
     let keys = stores::person_keys(encryption)?;
     let (mut anew, mut failed) = (0, 0);
     let people = keys.people().await.map_err(Failed::from_error)?;

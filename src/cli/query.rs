@@ -19,7 +19,6 @@ use crate::auth::mint::{Minter, TokenOrder};
 use crate::auth::reach::Reach;
 use crate::auth::settings::Provider;
 use crate::auth::tickets::Tickets;
-use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::PersonId;
 use crate::model::registry::Registry;
@@ -68,9 +67,7 @@ pub(super) fn run(settings: &Settings, order: &QueryOrder) -> Result<(), Failed>
 
 async fn asked(settings: &Settings, person: PersonId, body: Value) -> Result<(), Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
-        .await
-        .map_err(Failed::from_error)?;
+    let catalog = stores::catalog(settings).await?;
     let OpenedStore { objects, keys } = stores::open(settings).await?;
     identity::compare(&catalog, &objects)
         .await

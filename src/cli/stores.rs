@@ -18,6 +18,12 @@ use super::settings::{EncryptionSettings, Settings};
 /// A small cache: what is read once is not worth keeping.
 const CACHE_MEMORY: u64 = 8 << 20;
 
+/// The catalogue, for one command.
+pub(super) async fn catalog(settings: &Settings) -> Result<Catalog, Failed> {
+    let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock)).await;
+    catalog.map_err(Failed::from_error)
+}
+
 /// Catalogue and store for a command that goes through everything stored, once.
 pub(super) async fn to_go_through(settings: &Settings) -> Result<UpkeepStores, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);

@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::auth::mint::{Minter, TokenOrder, USUAL_LIFETIME};
 use crate::auth::reach::{Reach, Scope};
 use crate::auth::settings::Provider;
-use crate::catalog::Catalog;
 use crate::model::clock::SystemClock;
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::nearest::{hint, nearest};
@@ -20,7 +19,7 @@ use crate::people::text::Name;
 use super::failed::Failed;
 use super::settings::{Settings, without_passwords};
 use super::standard_output::print;
-use super::{installation, runtimes};
+use super::{installation, runtimes, stores};
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
@@ -120,9 +119,7 @@ fn refuse_writing_beside_others(scope: Option<Scope>, types: &[TypeId]) -> Resul
 
 /// Opens a session of the person, who is added to the catalogue if needed.
 async fn opened(settings: &Settings, order: &TokenOrder, name: Name) -> Result<Session, Failed> {
-    let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock))
-        .await
-        .map_err(Failed::from_error)?;
+    let catalog = stores::catalog(settings).await?;
     let ensured = catalog.ensure_person(order.person, order.name.as_deref()).await;
     let sessions = Sessions::new(
         catalog.clone(),
