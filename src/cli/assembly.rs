@@ -26,7 +26,7 @@ use crate::ingest::compile::CompiledTypes;
 use crate::ingest::memory::BodyMemory;
 use crate::ingest::pressure::TailPressure;
 use crate::ingest::queue::{CommitQueue, Committer, GroupReport, QueueSettings};
-use crate::ingest::stores::{IntakeStores, Stores};
+use crate::ingest::stores::IntakeStores;
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, SystemIds};
 use crate::model::meters::{CommitMeters, UpkeepMeters};
@@ -51,11 +51,9 @@ use crate::query::places::geocoder::offline::Offline;
 use crate::query::places::geocoder::service::Service;
 use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
-use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
 use crate::store::sealing::PersonKeys;
 use crate::store::snapshot::Snapshots;
-use crate::store::tail::Packer;
 use crate::upkeep::UpkeepStores;
 
 use super::caches::Caches;
@@ -182,15 +180,8 @@ fn open_storage(foundations: &Foundations, caches: &Caches) -> (UpkeepStores, In
         clock: Arc::clone(&foundations.clock),
         ids: Arc::new(SystemIds::default()),
     };
-    let intake = IntakeStores {
-        stores: Stores {
-            snapshots: stores.snapshots.clone(),
-            finder: Finder::new(stores.files.clone(), caches.filters),
-            packer: Packer::default(),
-        },
-        objects: foundations.objects.clone(),
-        ids: Arc::clone(&stores.ids),
-    };
+    let (snapshots, files) = (stores.snapshots.clone(), stores.files.clone());
+    let intake = IntakeStores::new(snapshots, files, caches.filters, Arc::clone(&stores.ids));
     (stores, intake)
 }
 

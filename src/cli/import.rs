@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::ingest::stores::{IntakeStores, Stores};
+use crate::ingest::stores::IntakeStores;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{IdSource, PersonId, SystemIds};
 use crate::model::meters::Meters;
@@ -15,9 +15,7 @@ use crate::people::takeout::import::{ImportProgress, Imported, Importer, Tally};
 use crate::people::types::Types;
 use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
-use crate::store::find::Finder;
 use crate::store::snapshot::Snapshots;
-use crate::store::tail::Packer;
 use crate::upkeep::identity;
 
 use super::assembly::{commit_queue, kept_files};
@@ -59,15 +57,8 @@ async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>)
         .map_err(Failed::from_error)?;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
     let files = PieceFiles::new(objects.clone(), CACHE_MEMORY);
-    let intake = IntakeStores {
-        stores: Stores {
-            snapshots: Snapshots::new(catalog.clone(), CACHE_MEMORY).opening(keys),
-            finder: Finder::new(files, CACHE_MEMORY),
-            packer: Packer::default(),
-        },
-        objects: objects.clone(),
-        ids: Arc::clone(&ids),
-    };
+    let snapshots = Snapshots::new(catalog.clone(), CACHE_MEMORY).opening(keys);
+    let intake = IntakeStores::new(snapshots, files, CACHE_MEMORY, Arc::clone(&ids));
     let (commits, committing) = commit_queue(settings, &catalog, &intake, Meters::default().commits)?;
     let contents = Contents::new(catalog.clone(), objects, Arc::clone(&clock), Arc::clone(&ids));
     let importer = Importer {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::registry::TypeId;
 use crate::store::StoreError;
+use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
 use crate::store::snapshot::{Snapshot, Snapshots};
@@ -39,4 +40,20 @@ pub struct IntakeStores {
     pub stores: Stores,
     pub objects: ObjectStorage,
     pub ids: Arc<dyn IdSource>,
+}
+
+impl IntakeStores {
+    /// `filters`: how many bytes of filters of ids to keep.
+    #[must_use]
+    pub fn new(snapshots: Snapshots, files: PieceFiles, filters: u64, ids: Arc<dyn IdSource>) -> Self {
+        Self {
+            objects: files.objects().clone(),
+            stores: Stores {
+                snapshots,
+                finder: Finder::new(files, filters),
+                packer: Packer::default(),
+            },
+            ids,
+        }
+    }
 }

@@ -15,7 +15,7 @@ use crate::catalog::Catalog;
 use crate::ingest::compile::CompiledTypes;
 use crate::ingest::pressure::TailPressure;
 use crate::ingest::queue::{CommitQueue, Committer, QueueSettings};
-use crate::ingest::stores::{IntakeStores, Stores};
+use crate::ingest::stores::IntakeStores;
 use crate::model::clock::{Clock, ManualClock};
 use crate::model::ids::{IdSource, SystemIds};
 use crate::model::meters::Meters;
@@ -27,10 +27,8 @@ use crate::people::sharing::access_log::AccessLog;
 use crate::people::types::Types;
 use crate::store::faults::FaultyStore;
 use crate::store::files::PieceFiles;
-use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
 use crate::store::snapshot::Snapshots;
-use crate::store::tail::Packer;
 use crate::upkeep::identity;
 use crate::upkeep::settings::UpkeepSettings;
 use crate::upkeep::{Upkeep, UpkeepStores};
@@ -144,7 +142,7 @@ impl Node {
         seed: u64,
     ) -> Self {
         let ids: Arc<dyn IdSource> = Arc::new(ChanceIds::new(seed, clock.clone()));
-        let files = PieceFiles::new(objects.clone(), MEMORY);
+        let files = PieceFiles::new(objects, MEMORY);
         let snapshots = Snapshots::new(catalog.clone(), MEMORY);
         let stores = UpkeepStores {
             catalog: catalog.clone(),
@@ -153,15 +151,7 @@ impl Node {
             clock: clock.clone(),
             ids: Arc::clone(&ids),
         };
-        let intake = IntakeStores {
-            stores: Stores {
-                snapshots,
-                finder: Finder::new(files, MEMORY),
-                packer: Packer::default(),
-            },
-            objects,
-            ids: Arc::clone(&ids),
-        };
+        let intake = IntakeStores::new(snapshots, files, MEMORY, Arc::clone(&ids));
         let overtaken = Arc::new(AtomicUsize::new(0));
         let committer = Committer {
             catalog: catalog.clone(),

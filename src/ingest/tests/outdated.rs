@@ -11,16 +11,14 @@ use crate::ingest::changes::Change;
 use crate::ingest::intake::{Intake, Rows};
 use crate::ingest::pressure::TailPressure;
 use crate::ingest::queue::{CommitQueue, Committer, QueueSettings};
-use crate::ingest::stores::{IntakeStores, Stores};
+use crate::ingest::stores::IntakeStores;
 use crate::ingest::submit::submit;
 use crate::ingest::upload::{PartitionChanges, Upload, Work};
 use crate::model::clock::SystemClock;
 use crate::model::ids::{PersonId, SystemIds, UploadId};
 use crate::store::files::PieceFiles;
-use crate::store::find::Finder;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::snapshot::Snapshots;
-use crate::store::tail::Packer;
 
 use super::*;
 
@@ -43,15 +41,9 @@ impl Process {
         let objects = ObjectStorage::open(&objects).unwrap();
         let overtaken = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&overtaken);
-        let shared = IntakeStores {
-            stores: Stores {
-                snapshots: Snapshots::new(catalog.clone(), MEMORY),
-                finder: Finder::new(PieceFiles::new(objects.clone(), MEMORY), MEMORY),
-                packer: Packer::default(),
-            },
-            objects,
-            ids: Arc::new(SystemIds::default()),
-        };
+        let snapshots = Snapshots::new(catalog.clone(), MEMORY);
+        let files = PieceFiles::new(objects, MEMORY);
+        let shared = IntakeStores::new(snapshots, files, MEMORY, Arc::new(SystemIds::default()));
         let committer = Committer {
             catalog: catalog.clone(),
             shared: shared.clone(),
