@@ -2,8 +2,8 @@
 //!
 //! One limit holds for every body, before and after decompression. The client decides how long a body takes
 //! to arrive, so meanwhile little of it waits in memory and the rest in a file; memory for all of it is taken
-//! when all of it is there, and then held only while the service works on it. Knows nothing of what bodies
-//! say.
+//! when all of it is there, and then held only while the service works on it. From then on all its waits for
+//! memory end together. Knows nothing of what bodies say.
 
 use std::io::Error;
 
@@ -42,6 +42,7 @@ pub async fn whole(
 ) -> Result<Bytes, ApiError> {
     let encoding = content_encoding(headers)?;
     let mut arrived = Arrived::of(body, bounds.limit, spill, memory).await?;
+    memory.limit_waits();
     let mut plain = Vec::new();
     if encoding == ContentEncoding::Identity {
         memory

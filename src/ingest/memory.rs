@@ -61,6 +61,8 @@ pub struct Allowance {
     bytes: usize,
     /// Its place in the order of arrival, once it holds memory.
     place: Option<u64>,
+    /// When all its waits end, if they do together.
+    until: Option<Moment>,
 }
 
 impl MemoryTaken {
@@ -110,6 +112,7 @@ impl BodyMemory {
             person,
             bytes: 0,
             place: None,
+            until: None,
         }
     }
 
@@ -168,13 +171,20 @@ impl Allowance {
         self.memory.share()
     }
 
+    /// Lets all waits from now on end together, when one that began now would. Otherwise a body that gets a
+    /// little at each of them could hold for minutes what others wait for.
+    pub fn limit_waits(&mut self) {
+        self.until = Some(Moment::now() + self.memory.shared.patience);
+    }
+
     /// Changes the size of the allowance to `bytes`. Shrinking is immediate; growing may have to wait.
     pub async fn resize(&mut self, bytes: usize) -> Result<(), NoRoom> {
         if bytes <= self.bytes {
             self.shrink(bytes);
             return Ok(());
         }
-        let until = Moment::now() + self.memory.shared.patience;
+        let patience = self.memory.shared.patience;
+        let until = self.until.unwrap_or_else(|| Moment::now() + patience);
         loop {
             let memory = self.memory.clone();
             let freed = memory.shared.freed.notified();
@@ -240,6 +250,23 @@ mod tests {
         assert_eq!(memory.taken(), 90 * MIB);
         let (waited, ()) = tokio::join!(third.resize(20 * MIB), async { drop(first) });
         assert_eq!((waited, memory.taken()), (Ok(()), 60 * MIB));
+    }
+
+    #[tokio::test]
+    async fn waits_that_end_together_have_one_patience() {
+        let patience = Duration::from_millis(200);
+        let memory = BodyMemory::new(100 * MIB, patience);
+        let (mut first, mut mine) = (memory.allowance(person(1)), memory.allowance(person(2)));
+        first.resize(90 * MIB).await.unwrap();
+        mine.limit_waits();
+        tokio::time::sleep(patience).await;
+        // What is free it still gets.
+        assert_eq!(mine.resize(10 * MIB).await, Ok(()));
+        let waited = tokio::time::timeout(patience / 2, mine.resize(11 * MIB)).await;
+        assert_eq!(waited, Ok(Err(NoRoom)));
+        mine.limit_waits();
+        let (waited, ()) = tokio::join!(mine.resize(11 * MIB), async { drop(first) });
+        assert_eq!(waited, Ok(()));
     }
 
     #[tokio::test]

@@ -221,7 +221,7 @@ async fn decode_in_room(
         match decoded {
             Ok(decoded) => return Ok((decoded, room.memory)),
             Err(NotDecoded::Refused(error)) => return Err(error),
-            Err(NotDecoded::Waits(wanted)) => room.memory.resize(wanted).await?,
+            Err(NotDecoded::Waits(wanted)) => room.wait_for(wanted).await?,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Knows bytes; knows nothing of records.
 
 use crate::api::problem::ApiError;
-use crate::ingest::memory::{Allowance, LEAST_MEMORY};
+use crate::ingest::memory::{Allowance, LEAST_MEMORY, NoRoom};
 
 /// A body takes this many times its size: as received, and unwrapped;
 const BESIDES_ROWS: usize = 2;
@@ -12,6 +12,9 @@ pub(super) const FACTOR: usize = BESIDES_ROWS + 1;
 /// Rows of a type with many columns take far more. So many times the size of their body may be more than the
 /// share that one person has of the memory.
 const MOST_OF_ROWS: usize = 8;
+/// A large body waits for as much as the next of so many steps to the share: few waits bring it to its end,
+/// and none is for much that it does not need.
+const STEPS_TO_SHARE: usize = 4;
 
 /// The memory of a body while its rows are made.
 pub(super) struct RoomForRows {
@@ -46,13 +49,21 @@ impl RoomForRows {
         if self.memory.grow_at_once(wanted.next_multiple_of(LEAST_MEMORY)) {
             return Ok(());
         }
-        // Half as much again, so that it does not begin anew for every few rows; but no more than it must be
-        // beyond the person's share, for which a body waits until it is their first.
+        // Half as much again or up to the next step, so that it does not begin anew for every few rows.
+        let step = (self.memory.share() / STEPS_TO_SHARE).max(LEAST_MEMORY);
+        let more = wanted.saturating_add(wanted / 2);
         let most = self.besides_rows.saturating_add(self.most);
-        let fair = self.memory.share().max(wanted);
         Err(NotDecoded::Waits(
-            wanted.saturating_add(wanted / 2).min(most).min(fair),
+            more.min(wanted.next_multiple_of(step)).min(most),
         ))
+    }
+
+    /// Waits until there is memory for `wanted` bytes. Meanwhile the body has no rows: what it holds for them
+    /// beyond the person's share is for others. The share it keeps, which small bodies would take each time.
+    pub(super) async fn wait_for(&mut self, wanted: usize) -> Result<(), NoRoom> {
+        let kept = self.memory.share().max(self.besides_rows);
+        self.memory.resize(self.memory.bytes().min(kept)).await?;
+        self.memory.resize(wanted).await
     }
 }
 
@@ -90,7 +101,7 @@ mod tests {
         let mut told = Vec::new();
         for rows in rows {
             let held = match room.hold(rows) {
-                Err(NotDecoded::Waits(wanted)) => room.memory.resize(wanted).await.map_err(ApiError::from),
+                Err(NotDecoded::Waits(wanted)) => room.wait_for(wanted).await.map_err(ApiError::from),
                 Err(NotDecoded::Refused(error)) => Err(error),
                 Ok(()) => Ok(()),
             };
@@ -140,6 +151,56 @@ mod tests {
         let (told, taken) = held(mine, 200, vec![2_000, 20_000]).await;
         assert_eq!(told, [StatusCode::CREATED; 2]);
         assert!((20_400..30_000).contains(&taken), "{taken}");
+    }
+
+    #[tokio::test]
+    async fn few_waits_bring_rows_to_their_end() {
+        let bodies = BodyMemory::new(8 * MIB, Duration::from_millis(20));
+        let [mut others, mut small, mut large] = allowances(&bodies, [1, 2, 3]);
+        others.resize(MIB).await.unwrap();
+        small.resize(30_000 * FACTOR).await.unwrap();
+        large.resize(500_000 * FACTOR).await.unwrap();
+        others.resize(8 * MIB).await.unwrap();
+        let waits_for = |room: &mut RoomForRows, rows| match room.hold(rows) {
+            Err(NotDecoded::Waits(wanted)) => wanted,
+            Err(NotDecoded::Refused(_)) | Ok(()) => 0,
+        };
+        let mut small = RoomForRows::new(small, 30_000);
+        assert_eq!(waits_for(&mut small, 100_000), 240_000);
+        let mut large = RoomForRows::new(large, 500_000);
+        let (share, most) = (4 * MIB, 1_000_000 + 4 * MIB);
+        for (rows, wanted) in [
+            (500_001, 2 * MIB),
+            (MIB, 2 * MIB),
+            (2 * MIB, 3 * MIB),
+            (3 * MIB, share),
+            (share - 1_000_000, share),
+            (share - 999_999, most),
+            (share, most),
+        ] {
+            assert_eq!(waits_for(&mut large, rows), wanted, "{rows}");
+        }
+    }
+
+    #[tokio::test]
+    async fn while_a_body_waits_others_have_what_it_held_beyond_the_share() {
+        let bodies = BodyMemory::new(8 * MIB, Duration::from_secs(30));
+        let [mut first, mut mine, mut other] = allowances(&bodies, [1, 2, 3]);
+        first.resize(MIB).await.unwrap();
+        mine.resize(MIB * FACTOR).await.unwrap();
+        let mut room = RoomForRows::new(mine, MIB);
+        assert!(room.hold(5 * MIB).is_ok());
+        assert_eq!(bodies.taken(), 8 * MIB);
+        let Err(NotDecoded::Waits(wanted)) = room.hold(6 * MIB) else {
+            panic!("the first has the rest");
+        };
+        let (waited, ()) = tokio::join!(room.wait_for(wanted), async {
+            other.resize(3 * MIB).await.unwrap();
+            assert_eq!(bodies.taken(), 8 * MIB);
+            drop(first);
+        });
+        // It is the first now.
+        assert_eq!((waited, room.memory.bytes()), (Ok(()), wanted));
     }
 
     /// There is one thread here: if the wait kept it, nothing would be freed.
