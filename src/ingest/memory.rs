@@ -3,8 +3,8 @@
 //! One budget lives as long as the process. A body takes from it the memory that it needs while it is read,
 //! waits for more within a time limit, and gives it back when its rows are committed or given up. So however
 //! many bodies come, and however they are compressed, their rows fit. The first body always proceeds: if each
-//! had a part of what it needs and waited for the others, none would ever finish. Knows bytes; knows nothing
-//! of their content.
+//! had a part of what it needs and waited for the others, none would ever finish. Small ones with room are
+//! not in that line, since most of them wait for their clients. Knows bytes; knows nothing of their content.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,8 +48,8 @@ struct Shared {
 struct MemoryTaken {
     bytes: usize,
     of: HashMap<PersonId, usize>,
-    /// The people whose bodies hold memory, in the order of arrival.
-    holders: BTreeMap<u64, PersonId>,
+    /// The people whose bodies hold more than small ones have, or wait for it, in the order of arrival.
+    line: BTreeMap<u64, PersonId>,
     came: u64,
 }
 
@@ -59,28 +59,30 @@ pub struct Allowance {
     memory: BodyMemory,
     person: PersonId,
     bytes: usize,
-    /// Its place in the order of arrival, once it holds memory.
+    /// Its place in line, from when it asks for more than small ones have.
     place: Option<u64>,
     /// When all its waits end, if they do together.
     until: Option<Moment>,
 }
 
 impl MemoryTaken {
-    /// Whether no body that holds memory came before the one at `place`, among all or among one person's.
-    fn is_first(&self, place: Option<u64>, of: Option<PersonId>) -> bool {
-        let mut holders = self.holders.iter();
-        let first = holders.find(|(_, holder)| of.is_none_or(|person| **holder == person));
-        first.is_none_or(|(first, _)| Some(*first) == place)
+    /// Whether no body in line came before the one at `place`, among all or among one person's.
+    fn is_first(&self, place: u64, of: Option<PersonId>) -> bool {
+        let mut line = self.line.iter();
+        let first = line.find(|(_, holder)| of.is_none_or(|person| **holder == person));
+        first.is_none_or(|(first, _)| *first == place)
     }
 
-    fn give(&mut self, person: PersonId, place: Option<u64>, more: usize) -> u64 {
+    /// A place at the end of the line.
+    fn join(&mut self, person: PersonId) -> u64 {
+        self.came += 1;
+        self.line.insert(self.came, person);
+        self.came
+    }
+
+    fn give(&mut self, person: PersonId, more: usize) {
         self.bytes = self.bytes.saturating_add(more);
         *self.of.entry(person).or_default() += more;
-        place.unwrap_or_else(|| {
-            self.came += 1;
-            self.holders.insert(self.came, person);
-            self.came
-        })
     }
 }
 
@@ -126,20 +128,25 @@ impl BodyMemory {
         self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes `more` for a body that has `mine` already, if there is room, and returns its place. The first of
-    /// the person's bodies may exceed their share, and the first of all bodies the budget: it must not wait
-    /// for those that wait for it.
-    fn take(&self, person: PersonId, place: Option<u64>, mine: usize, more: usize) -> Option<u64> {
+    /// Takes `more` for a body that has `mine` already, if there is room; unless it is a small one with room,
+    /// it is in line from then on. The first of the person's bodies in line may exceed their share, and the
+    /// first of all the budget: it must not wait for those that wait for it.
+    fn take(&self, person: PersonId, place: &mut Option<u64>, mine: usize, more: usize) -> bool {
         let mut taken = self.lock();
         let own = taken.of.get(&person).copied().unwrap_or(0);
         let all = taken.bytes.saturating_add(more);
         let limit = self.shared.limit;
         if mine.saturating_add(more) <= SMALL_BODY_BYTES && all <= limit + limit / RESERVE {
-            return Some(taken.give(person, place, more));
+            taken.give(person, more);
+            return true;
         }
+        let place = *place.get_or_insert_with(|| taken.join(person));
         let fits = all <= limit || taken.is_first(place, None);
         let is_fair = own.saturating_add(more) <= self.share() || taken.is_first(place, Some(person));
-        (fits && is_fair).then(|| taken.give(person, place, more))
+        if fits && is_fair {
+            taken.give(person, more);
+        }
+        fits && is_fair
     }
 
     fn give_back(&self, person: PersonId, bytes: usize, place: Option<u64>) {
@@ -152,7 +159,7 @@ impl BodyMemory {
             }
         }
         if let Some(place) = place {
-            taken.holders.remove(&place);
+            taken.line.remove(&place);
         }
         drop(taken);
         self.shared.freed.notify_waiters();
@@ -206,11 +213,11 @@ impl Allowance {
             return true;
         }
         let more = bytes - self.bytes;
-        let place = self.memory.take(self.person, self.place, self.bytes, more);
-        if place.is_some() {
-            (self.bytes, self.place) = (bytes, place);
+        let has_grown = self.memory.take(self.person, &mut self.place, self.bytes, more);
+        if has_grown {
+            self.bytes = bytes;
         }
-        place.is_some()
+        has_grown
     }
 
     fn shrink(&mut self, bytes: usize) {
@@ -283,6 +290,24 @@ mod tests {
             memory.allowance(person(2)).resize(SMALL_BODY_BYTES + 1).await,
             Err(NoRoom)
         );
+    }
+
+    #[tokio::test]
+    async fn small_bodies_whose_clients_take_their_time_are_not_in_line() {
+        let memory = BodyMemory::new(100 * MIB, Duration::from_millis(50));
+        let [mut slow, mut large, mut next] = [1, 2, 3].map(|number| memory.allowance(person(number)));
+        slow.resize(SMALL_BODY_BYTES).await.unwrap();
+        assert_eq!(large.resize(200 * MIB).await, Ok(()));
+        assert_eq!(next.resize(150 * MIB).await, Err(NoRoom));
+        assert_eq!(slow.resize(150 * MIB).await, Err(NoRoom));
+        drop(large);
+        // Who waits is in line, whether it holds anything or not.
+        assert_eq!(slow.resize(150 * MIB).await, Err(NoRoom));
+        assert_eq!(next.resize(150 * MIB).await, Ok(()));
+        drop(next);
+        assert_eq!(slow.resize(150 * MIB).await, Ok(()));
+        drop(slow);
+        assert_eq!(memory.taken(), 0);
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use super::*;
 use crate::ingest::accept::{AcceptError, Acceptance, Accepted};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::decompress::ContentEncoding;
-use crate::ingest::memory::BodyMemory;
+use crate::ingest::memory::{BodyMemory, SMALL_BODY_BYTES};
 use crate::ingest::named_sources::{MostSources, TooManySources};
 use crate::ingest::upload::Work;
 use crate::model::ids::PersonId;
@@ -51,7 +51,7 @@ async fn a_body_with_a_fault_holds_no_rows_beyond_a_chunk_and_all_its_faults_are
         let bodies = BodyMemory::new(BUDGET, Duration::ZERO);
         // The first of all bodies could exceed the budget.
         let mut first = bodies.allowance(OTHER);
-        first.resize(1).await.unwrap();
+        first.resize(SMALL_BODY_BYTES + 1).await.unwrap();
         let mut acceptance = acceptance(&process, name, &bodies);
         let mut reader = lines();
         acceptance.feed(&mut reader, b"5\n").await.unwrap();
@@ -124,7 +124,7 @@ async fn rows_that_take_far_more_than_their_compressed_lines_are_written_in_chun
     let bodies = BodyMemory::new(32 * BUDGET, Duration::ZERO);
     // The first of all bodies could exceed the budget.
     let mut first = bodies.allowance(OTHER);
-    first.resize(1).await.unwrap();
+    first.resize(SMALL_BODY_BYTES + 1).await.unwrap();
     let mut acceptance = acceptance(&process, "MomentAnnotation", &bodies);
     let mut reader = lines_in(ContentEncoding::Gzip);
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());

@@ -93,8 +93,9 @@ async fn a_large_body_with_a_fault_hears_of_it_in_little_memory() {
         .with("ALMANAC_BODY_MEMORY", "4MiB")
         .with("ALMANAC_SLOW_CLIENT_LIMIT", "10m")
         .start();
-    // The first of all bodies could take more than there is, so another one comes before.
-    let half = jsonl(&[heart_rate(id(1), &instant(1), 60)]);
+    // The first large body could take more than there is, so another one comes before.
+    let records: Vec<Value> = (0..1000).map(|n| heart_rate(id(n), &instant(n), 60)).collect();
+    let half = jsonl(&records);
     let mut first = Sending::open(&server, &server.person(), "HeartRate", 2 * half.len()).await;
     assert!(first.send(&half).await);
     tokio::time::sleep(Duration::from_millis(500)).await;
