@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{query, rows, wrong};
-use crate::harness::{ALL_TIME, Backends, Setup, at, heart_rate, id, steps, texts};
-use crate::sharing::{DATASHARE, share};
+use crate::harness::{ALL_TIME, Backends, Setup, at, heart_rate, id, person, steps, texts};
+use crate::sharing::{DATASHARE, share, share_of};
 
 #[tokio::test]
 async fn micro_example_of_section_9_a_share_is_a_schema_cut_to_its_windows() {
@@ -124,6 +124,39 @@ async fn micro_example_of_section_9_a_share_is_a_schema_cut_to_its_windows() {
         // The owner's own tables are the reader's nowhere.
         assert!(rows(&reader, "SELECT * FROM heart_rate").await.is_empty());
     }
+}
+
+#[tokio::test]
+async fn rule_9_2d_a_name_stands_for_what_is_shared_alone() {
+    let (owner, reader, stranger) = (person(), person(), person());
+    let defined = async |name: &str| {
+        let body = json!({"name": name, "record_spec": {"schema": {
+            "properties": {"cups": {"type": "integer"}}}}});
+        owner.define("Event", &body).await
+    };
+    let tea = defined("Tea time").await;
+    owner
+        .record(
+            &tea,
+            &json!({"start_time": at("10:00"), "end_time": at("10:00"), "cups": 3}),
+        )
+        .await
+        .upload();
+    // Shared twice, it is one type all the same.
+    share(&owner, &share_of(&[&tea, "HeartRate"], &reader)).await;
+    share(&owner, &share_of(&[&tea], &reader)).await;
+    let by_name = format!("SELECT cups FROM \"{}\".tea_time", owner.id);
+    assert_eq!(rows(&reader, &by_name).await, [json!({"cups": 3})]);
+    wrong(&stranger, &by_name).await;
+    // Another type of that name changes nothing for as long as it is not shared.
+    let other = defined("tea-time").await;
+    assert_eq!(rows(&reader, &by_name).await, [json!({"cups": 3})]);
+    wrong(&owner, "SELECT cups FROM tea_time").await;
+    let hidden = format!("SELECT cups FROM \"{}\".\"tea-time\"", owner.id);
+    wrong(&reader, &hidden).await;
+    share(&owner, &share_of(&["Event"], &reader)).await;
+    wrong(&reader, &by_name).await;
+    assert!(rows(&reader, &hidden).await.is_empty(), "{other}");
 }
 
 async fn reader_loses(owner: &crate::harness::Person, share: &Value) {

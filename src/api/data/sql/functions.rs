@@ -259,8 +259,8 @@ impl Readings {
 
     /// The caller's type of that name.
     async fn resolved(&self, name: &str) -> Result<ResolvedType> {
-        let (app, owner) = (&self.app, self.reader.person());
-        let id = resolve_name(app, owner, name)
+        let (app, reader, owner) = (&self.app, &self.reader, self.reader.person());
+        let id = resolve_name(app, reader, owner, name)
             .await
             .map_err(Unanswered::wrapped)?;
         let name = id.as_ref().map_or(name, TypeId::as_str);

@@ -43,7 +43,7 @@ impl Readings {
     ) -> Result<Option<Holding<GrantAuthority>>, ApiError> {
         let (app, reader) = (&self.app, &self.reader);
         let owner = of.unwrap_or(reader.person());
-        let Some(id) = resolve_name(app, owner, name).await? else {
+        let Some(id) = resolve_name(app, reader, owner, name).await? else {
             return Ok(None);
         };
         let permit = match app.grants.windows(reader, owner, &id, TimeRange::ALWAYS).await {

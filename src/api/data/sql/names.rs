@@ -1,13 +1,17 @@
-//! The names of tables: built-in types by their ids in snake case, own types by their ids, and by their names
-//! if these are not taken.
+//! The names of tables: built-in types by their ids in snake case, types that people made by their ids, and
+//! by their names if these are not taken.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use crate::api::app::App;
+use crate::api::problem::ApiError;
+use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::registry::{DataType, Registry, TypeId};
+use crate::model::registry::{Base, DataType, Registry, TypeId};
 use crate::model::text::composed;
-use crate::people::types::TypesError;
 
 /// `HeartRate` as `heart_rate`; separators in a name become one underscore.
 pub(super) fn snake(name: &str) -> String {
@@ -43,28 +47,73 @@ pub(super) fn built_in<'a>(registry: &'a Registry, name: &str) -> Option<&'a Arc
     registry.get(name).or_else(by_snake)
 }
 
-/// The id of the type of `owner` that a name stands for, whether or not the caller may see it.
+/// The id of the type of `owner` that a name stands for, whether or not the caller may see it. Of the types
+/// that somebody else made, only those that are shared with the reader have names: what is not shared must
+/// neither change what a name stands for nor be looked through.
 pub(super) async fn resolve_name(
     app: &App,
+    reader: &Reader,
     owner: PersonId,
     name: &str,
-) -> Result<Option<TypeId>, TypesError> {
+) -> Result<Option<TypeId>, ApiError> {
     if let Some(known) = built_in(app.types.registry(), name) {
         return Ok(Some(known.id.clone()));
     }
     if let Some(id) = TypeId::parse(name).filter(|id| id.definition().is_some()) {
         return Ok(Some(id));
     }
+    if !reader.owns(owner) {
+        let shared = own_types_shared(app, reader, owner).await?;
+        return Ok(only_called(name, shared.iter()));
+    }
     let own = app.types.all_own(owner).await?;
+    Ok(only_called(name, own.live().map(|own| &own.data_type)))
+}
+
+/// The id of the only one of `types` that has this name, as it is or in snake case.
+fn only_called<'a>(name: &str, types: impl Iterator<Item = &'a Arc<DataType>>) -> Option<TypeId> {
     let asked = composed(name);
-    let mut named = own.live().filter(|own| {
-        let called = composed(&own.data_type.name);
+    let mut named = types.filter(|data_type| {
+        let called = composed(&data_type.name);
         called == asked || snake(&called) == asked
     });
     match (named.next(), named.next()) {
-        (Some(only), None) => Ok(Some(only.data_type.id.clone())),
-        _ => Ok(None),
+        (Some(only), None) => Some(only.id.clone()),
+        _ => None,
     }
+}
+
+/// The types that `owner` made and shares with the reader. Only somebody with whom a whole base is shared has
+/// the list of all of them read; those that are shared one by one are looked up one by one.
+async fn own_types_shared(
+    app: &App,
+    reader: &Reader,
+    owner: PersonId,
+) -> Result<Vec<Arc<DataType>>, ApiError> {
+    let opened = app.sharing.openings_for(reader.person()).await?.remove(&owner);
+    let openings = opened.unwrap_or_default().openings;
+    let is_shared = |id: &TypeId| openings.iter().any(|opening| opening.shows(id));
+    if [Base::Event, Base::Metric]
+        .iter()
+        .any(|base| is_shared(&TypeId::new(base.as_str())))
+    {
+        let own = app.types.all_own(owner).await?;
+        let live = own.live().map(|own| Arc::clone(&own.data_type));
+        return Ok(live.filter(|data_type| is_shared(&data_type.id)).collect());
+    }
+    let named = openings
+        .iter()
+        .filter_map(|opening| opening.types.as_ref())
+        .flatten();
+    let named = named.filter(|id| Base::named(id.base()).is_some());
+    let named: BTreeSet<Uuid> = named.filter_map(TypeId::definition).collect();
+    let mut shared = Vec::with_capacity(named.len());
+    for id in named {
+        let own = app.types.own(owner, id).await?;
+        let own = own.filter(|own| !own.definition.deprecated && is_shared(&own.data_type.id));
+        shared.extend(own.map(|own| own.data_type));
+    }
+    Ok(shared)
 }
 
 #[cfg(test)]
