@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
-use arrow::datatypes::{
-    DataType as ArrowType, Field, Float64Type, Int64Type, Schema, SchemaRef, TimestampMicrosecondType,
-};
+use arrow::datatypes::{DataType as ArrowType, Field, Float64Type, Int64Type, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::functions_aggregate::count::count_udaf;
@@ -21,7 +19,6 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 use futures::StreamExt as _;
 
-use crate::model::registry::timestamp;
 use crate::query::engine::deadline_passed;
 use crate::query::ground::operator::Plan;
 use crate::query::ground::partitions_in_turn::in_one_partition;
@@ -72,14 +69,15 @@ impl<Authority> Questions<Authority> {
             return Ok(None);
         }
         let cells = Cells::new(functions.len() + 1, most_cells);
+        let periods = together(plans, &functions)?;
         let mut reported = ReportedPeriods::new(
+            &periods.schema(),
             &functions,
             least,
             cells,
             self.engine.memory("periods of several people"),
-        );
-        let periods = self.engine.start(together(plans, &functions)?);
-        let mut periods = Box::pin(self.engine.drive(periods, deadline_passed));
+        )?;
+        let mut periods = Box::pin(self.engine.drive(self.engine.start(periods), deadline_passed));
         while let Some(batch) = periods.next().await.transpose()? {
             reported.take(&batch)?;
         }
@@ -128,21 +126,29 @@ struct ReportedPeriods {
 }
 
 impl ReportedPeriods {
-    fn new(functions: &[Option<Statistic>], least: u64, cells: Cells, memory: MemoryReservation) -> Self {
-        let mut fields = vec![Field::new(TIME, timestamp(), false)];
+    /// `periods`: the columns of what may be reported. The zone of its times is the one that was asked for.
+    fn new(
+        periods: &Schema,
+        functions: &[Option<Statistic>],
+        least: u64,
+        cells: Cells,
+        memory: MemoryReservation,
+    ) -> Result<Self> {
+        let times = periods.field_with_name(TIME)?.data_type();
+        let mut fields = vec![Field::new(TIME, times.clone(), false)];
         fields.extend(functions.iter().map(|function| {
             let kind = function.map_or(ArrowType::Int64, |_| ArrowType::Float64);
             Field::new(name_of(*function), kind, true)
         }));
         fields.push(Field::new(PARTICIPANTS, ArrowType::Int64, false));
-        Self {
+        Ok(Self {
             schema: Arc::new(Schema::new(fields)),
             least: i64::try_from(least).unwrap_or(i64::MAX),
             left_out: 0,
             cells,
             batches: Vec::new(),
             memory,
-        }
+        })
     }
 
     /// Keeps those of the periods in which enough people have values.
@@ -177,19 +183,13 @@ impl ReportedPeriods {
     fn answer(&self, periods: &RecordBatch) -> Result<RecordBatch> {
         let fields = self.schema.fields().iter().zip(periods.columns());
         let columns = fields.map(|(field, column)| -> ArrayRef {
-            match field.data_type() {
-                ArrowType::Timestamp(_, zone) => {
-                    let times = column.as_primitive::<TimestampMicrosecondType>().clone();
-                    Arc::new(times.with_timezone_opt(zone.clone()))
-                }
-                ArrowType::Float64 => {
-                    let numbers = column.as_primitive::<Float64Type>();
-                    let finite: Float64Array =
-                        numbers.unary_opt(|number| Some(number).filter(|number| number.is_finite()));
-                    Arc::new(finite)
-                }
-                _ => Arc::clone(column),
+            if *field.data_type() != ArrowType::Float64 {
+                return Arc::clone(column);
             }
+            let numbers = column.as_primitive::<Float64Type>();
+            let finite: Float64Array =
+                numbers.unary_opt(|number| Some(number).filter(|number| number.is_finite()));
+            Arc::new(finite)
         });
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns.collect())?)
     }
@@ -206,6 +206,7 @@ mod tests {
     use std::io::ErrorKind;
 
     use arrow::array::{Array as _, TimestampMicrosecondArray};
+    use arrow::datatypes::{TimeUnit, TimestampMicrosecondType};
     use datafusion::common::DataFusionError;
     use datafusion::datasource::memory::MemorySourceConfig;
     use futures::TryStreamExt as _;
@@ -214,13 +215,14 @@ mod tests {
     use super::*;
     use crate::query::test_engine::TestEngine;
 
+    const ZONE: &str = "Europe/Berlin";
     const ALL: [Statistic; 4] = [Statistic::Sum, Statistic::Avg, Statistic::Min, Statistic::Max];
 
     /// The answer about one person: for each period its time, its sum, and its other values, which all are
     /// the same.
     fn of_one(periods: &[(i64, Option<f64>, Option<f64>)]) -> Prepared {
         let times = periods.iter().map(|(time, _, _)| *time);
-        let times = TimestampMicrosecondArray::from_iter_values(times).with_timezone("Europe/Berlin");
+        let times = TimestampMicrosecondArray::from_iter_values(times).with_timezone(ZONE);
         let sums: ArrayRef = Arc::new(periods.iter().map(|(_, sum, _)| *sum).collect::<Float64Array>());
         let values = periods.iter().map(|(_, _, value)| *value);
         let values: ArrayRef = Arc::new(values.collect::<Float64Array>());
@@ -245,7 +247,6 @@ mod tests {
         let mut rows = Vec::new();
         for batch in batches {
             assert_eq!(batch.schema(), over.prepared.schema);
-            assert_eq!(batch.column(0).data_type(), &timestamp());
             let times = batch.column(0).as_primitive::<TimestampMicrosecondType>();
             let participants = batch.column(5).as_primitive::<Int64Type>();
             for row in 0..batch.num_rows() {
@@ -312,6 +313,17 @@ mod tests {
                 expected.reverse();
             }
             assert_eq!(rows(&engine, over).await, expected);
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn rule_5_3_periods_are_reported_in_the_zone_in_which_they_are_asked_for() {
+        let engine = TestEngine::start().await;
+        for each in [three_people(), vec![of_one(&[])]] {
+            let over = asked(&engine, each, Order::Ascending, u64::MAX).await;
+            let schema = over.unwrap().unwrap().prepared.schema;
+            let times = ArrowType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into()));
+            assert_eq!(schema.field(0).data_type(), &times);
         }
     }
 
