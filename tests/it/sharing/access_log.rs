@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{group, join, share, share_of};
 use crate::harness::{Person, at, heart_rate, id, person};
+use crate::sql;
 
 const LOG: &str = "/user/v1alpha1/access_log";
 
@@ -265,4 +266,32 @@ async fn a_catalogue_with_what_others_share_is_in_their_logs() {
     assert_eq!(ended(&silent).await.len(), 1, "only the share itself");
     catalogue().await.must_be(200);
     assert_eq!((ended(&owner).await.len(), ended(&silent).await.len()), (3, 2));
+}
+
+#[tokio::test]
+async fn rule_9_2g_tables_that_others_share_are_listed_in_their_logs() {
+    let (owner, reader) = (person(), person());
+    let given = share(&owner, &share_of(&["HeartRate"], &reader)).await;
+    sql::rows(&reader, "SELECT count(*) AS n FROM heart_rate").await;
+    assert_eq!(ended(&owner).await.len(), 1, "only the share itself");
+    let twice = "SELECT table_name FROM information_schema.tables WHERE table_schema <> 'own' AND \
+                 table_name IN (SELECT table_name FROM information_schema.columns)";
+    let listed = sql::rows(&reader, twice).await;
+    assert_eq!(listed, [json!({"table_name": "heart_rate"})]);
+    let log = ended(&owner).await;
+    assert_eq!(
+        (log.len(), &log[0]["outcome"]),
+        (2, &json!("answered")),
+        "{log:?}"
+    );
+    let detail = &log[0]["detail"];
+    assert_eq!(detail["endpoint"], json!("POST /data/v1/sql"));
+    let [read] = detail["reads"].as_array().unwrap().as_slice() else {
+        panic!("it was read once: {detail}");
+    };
+    assert_eq!(
+        (&read["kind"], &read["svc_data_types"]),
+        (&json!("listing"), &json!(["HeartRate"]))
+    );
+    assert_eq!(read["grant_ids"], json!([given["permissions"][0]["grant_id"]]));
 }

@@ -64,26 +64,24 @@ impl Readings {
         }))
     }
 
+    /// Every table that can be named. Those who share some are told that these were listed, whichever of them
+    /// the query shows.
     async fn all(&self) -> Result<Vec<ListedTable>, ApiError> {
-        let (app, person) = (&self.app, self.reader.person());
-        let mut listed: Vec<ListedTable> = app
-            .types
-            .registry()
-            .types()
-            .iter()
-            .map(|known| table(None, known))
-            .collect();
-        let own = app.types.all_own(person).await?;
-        listed.extend(own.live().map(|own| table(None, &own.data_type)));
-        for (sharer, opened) in app.sharing.openings_for(person).await? {
+        let (app, reader) = (&self.app, &self.reader);
+        let can_be_read = |known: &&Arc<DataType>| known.queryable && reader.reach().covers(&known.id);
+        let built_in = app.types.registry().types().iter().filter(can_be_read);
+        let mut listed: Vec<ListedTable> = built_in.map(|known| table(None, known)).collect();
+        let own = app.types.all_own(reader.person()).await?;
+        let own = own.live().map(|own| &own.data_type).filter(can_be_read);
+        listed.extend(own.map(|own| table(None, own)));
+        for (sharer, opened) in app.sharing.openings_for(reader.person()).await? {
             let shown = types_shown(app, sharer, &opened.openings).await?;
-            listed.extend(shown.iter().map(|shown| table(Some(sharer), shown)));
+            let mut shown = shown.iter().filter(can_be_read).peekable();
+            if shown.peek().is_some() {
+                reader.disclosures().note_listed(sharer, &opened);
+            }
+            listed.extend(shown.map(|shown| table(Some(sharer), shown)));
         }
-        let can_be_read = |table: &ListedTable| {
-            let data_type = table.partitions.first().map(|partition| &partition.data_type);
-            data_type.is_some_and(|known| known.queryable && self.reader.reach().covers(&known.id))
-        };
-        listed.retain(can_be_read);
         listed.sort_by(|one, other| (one.of, &one.name).cmp(&(other.of, &other.name)));
         Ok(listed)
     }
