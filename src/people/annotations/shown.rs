@@ -44,6 +44,15 @@ impl ShownAnnotations {
         hasher.finish()
     }
 
+    /// A hash: equal for what shows the same of the annotation `id`, whatever others there are.
+    #[must_use]
+    pub fn state_of(&self, id: Uuid) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        // One that cannot be written fails where it is shown.
+        (self.text(id).ok().flatten(), &self.source_prefix).hash(&mut hasher);
+        hasher.finish()
+    }
+
     /// The id of the annotation that a source names, whether or not there is such an annotation.
     #[must_use]
     pub fn named(&self, source: &str) -> Option<Uuid> {
@@ -194,5 +203,15 @@ mod tests {
         assert_ne!(shown(&one, false).state(), state);
         assert_ne!(shown(&annotations(&["Tea", "Run"]), true).state(), state);
         assert_ne!(shown(&annotations(&["Tea"]), true).state(), state);
+    }
+
+    #[test]
+    fn the_state_of_one_annotation_says_nothing_of_others() {
+        let of_first = |names: &[&str]| shown(&annotations(names), false).state_of(Uuid::from_u128(0));
+        let state = of_first(&["Tea", "Walk"]);
+        assert_eq!(of_first(&["Tea", "Run"]), state);
+        assert_eq!(of_first(&["Tea"]), state);
+        assert_ne!(of_first(&["Mate", "Walk"]), state);
+        assert_ne!(of_first(&[]), state);
     }
 }

@@ -183,13 +183,20 @@ pub(in crate::query) fn states_of<'a, Authority>(
             None => ReadState::unread(partition),
         }
     });
-    of_each.chain(definitions(partitions)).collect()
+    of_each.chain(definitions(permit, partitions)).collect()
 }
 
-/// The states of the definitions that an answer depends on.
-fn definitions(partitions: &[TypedPartition]) -> impl Iterator<Item = ReadState> {
-    partitions
-        .iter()
-        .filter_map(|partition| partition.definitions.as_ref())
-        .map(|definitions| ReadState::beside_rows(TypeId::new(DEFINITIONS), definitions.state()))
+/// The states of the definitions that an answer depends on: where a permit is for one of several, of that one
+/// alone.
+fn definitions<Authority>(
+    permit: &ReadPermit<Authority>,
+    partitions: &[TypedPartition],
+) -> impl Iterator<Item = ReadState> {
+    partitions.iter().filter_map(|partition| {
+        let definitions = partition.definitions.as_ref()?;
+        let state = permit
+            .definition_within(&partition.id)
+            .map_or_else(|| definitions.state(), |only| definitions.state_of(only));
+        Some(ReadState::beside_rows(TypeId::new(DEFINITIONS), state))
+    })
 }

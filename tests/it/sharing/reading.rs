@@ -174,6 +174,40 @@ async fn a_tag_tells_a_reader_nothing_of_what_happens_outside_the_windows() {
 }
 
 #[tokio::test]
+async fn rule_9_2d_a_tag_tells_a_reader_of_one_annotation_nothing_of_others() {
+    // Nobody moves pieces here.
+    let server = Setup::default().no_upkeep().start();
+    let (owner, reader) = (server.person(), server.person());
+    let annotations = "/user/v1alpha1/annotation";
+    let called =
+        |name: &str| json!({"annotation_type": "moment", "name": name, "description": "", "tags": []});
+    let made = async |name: &str| owner.post(annotations, &called(name)).await.must_be(201).json();
+    let renamed = async |annotation: &Value, name: &str| {
+        let path = format!("{annotations}/{}", annotation["id"].as_str().unwrap());
+        owner.put(&path, &called(name)).await.must_be(200);
+    };
+    let (tea, walk) = (made("tea").await, made("walk").await);
+    let record = json!({"recorded_at": at("10:00"), "sources": [tea["svc_source_id"]]});
+    owner.records("MomentAnnotation", &[record]).await;
+    let data_type = format!("MomentAnnotation/{}", tea["id"].as_str().unwrap());
+    share(&owner, &share_of(&[&data_type], &reader)).await;
+    let ask = || {
+        reader
+            .get(&format!("/data/v1alpha1/event/{data_type}"))
+            .with("svc_userid", &owner.id.to_string())
+            .with("start_time", ALL_TIME.0)
+            .with("end_time", ALL_TIME.1)
+    };
+    let tag = ask().await.must_be(200).header("etag").unwrap().to_owned();
+    renamed(&walk, "run").await;
+    made("sleep").await;
+    ask().header("if-none-match", &tag).await.must_be(304);
+    renamed(&tea, "mate").await;
+    let reply = ask().header("if-none-match", &tag).await.must_be(200);
+    assert_eq!(texts(&reply.rows(), "source_name"), ["mate"]);
+}
+
+#[tokio::test]
 async fn a_known_answer_is_not_known_any_more_when_the_share_changes() {
     let (owner, reader) = (with_rates().await, person());
     let given = share(&owner, &window(&reader, "10:00", "12:00")).await;
