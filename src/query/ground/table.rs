@@ -169,10 +169,18 @@ impl PartitionTable {
         Self { selection, ..self }
     }
 
-    /// Drops the order of rows with equal start and end. Ids are still read when the snapshot has dead rows,
-    /// which are identified by them.
+    /// Drops the order of rows with equal start and end. Ids, which identify dead rows, are still read if
+    /// there may be some between the first and the last window: what is narrowed later reads no others.
     pub(in crate::query) fn without_ids(self, without_ids: bool) -> Self {
-        let all_live = self.snapshot.pieces.iter().all(|piece| piece.dead.is_empty());
+        let windows = self.selected().windows;
+        let ends = windows.first().zip(windows.last());
+        let hull = ends.map(|(first, last)| TimeRange::between(first.start(), last.end()));
+        let selection = Selection {
+            windows: hull.into_iter().collect(),
+            begins: None,
+        };
+        let mut pieces = self.snapshot.pieces.iter();
+        let all_live = pieces.all(|piece| piece.dead.is_empty() || !selection.may_hold(piece.bounds));
         Self {
             without_ids: without_ids && all_live,
             ..self

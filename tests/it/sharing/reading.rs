@@ -174,6 +174,32 @@ async fn a_tag_tells_a_reader_nothing_of_what_happens_outside_the_windows() {
 }
 
 #[tokio::test]
+async fn rule_9_2d_a_plan_tells_a_reader_nothing_of_what_is_replaced_outside_the_windows() {
+    // Nobody moves pieces here.
+    let server = Setup::default().no_upkeep().start();
+    let (owner, reader) = (server.person(), server.person());
+    let elsewhere = |value| heart_rate(id(2), "2023-01-01T12:00:00Z", value);
+    owner
+        .records("HeartRate", &[heart_rate(id(1), &at("11:00"), 61)])
+        .await;
+    owner.records("HeartRate", &[elsewhere(62)]).await;
+    share(&owner, &window(&reader, "10:00", "12:00")).await;
+    let plan = async || {
+        let call = reader
+            .get("/data/v1alpha1/event/HeartRate/agg/day")
+            .with("svc_userid", &owner.id.to_string())
+            .with("start_time", ALL_TIME.0)
+            .with("end_time", ALL_TIME.1)
+            .with("explain", "plan");
+        call.await.must_be(200).text().to_owned()
+    };
+    let before = plan().await;
+    assert!(before.contains("PartitionExec"), "{before}");
+    owner.records("HeartRate", &[elsewhere(63)]).await;
+    assert_eq!(plan().await, before);
+}
+
+#[tokio::test]
 async fn rule_9_2d_a_tag_tells_a_reader_of_one_annotation_nothing_of_others() {
     // Nobody moves pieces here.
     let server = Setup::default().no_upkeep().start();
