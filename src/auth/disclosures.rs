@@ -53,6 +53,8 @@ pub struct Participation {
 #[derive(Debug, Default)]
 pub struct Disclosures {
     given: Mutex<Vec<Disclosure>>,
+    /// The time that the request is about, where rows that are recorded around it are asked for as well.
+    about: OnceLock<TimeRange>,
     participation: OnceLock<Participation>,
 }
 
@@ -68,6 +70,24 @@ impl Disclosures {
     #[must_use]
     pub fn given(&self) -> Vec<Disclosure> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says that the request is about `range`, though permits for more are asked for.
+    pub fn are_about(&self, range: TimeRange) {
+        self.about.get_or_init(|| range);
+    }
+
+    /// What the answer and the log tell of what was given: the part that the request is about.
+    #[must_use]
+    pub fn told(&self) -> Vec<Disclosure> {
+        let mut told = self.given();
+        if let Some(about) = self.about.get() {
+            for disclosure in &mut told {
+                disclosure.requested = *about;
+                disclosure.windows = disclosure.windows.within(*about);
+            }
+        }
+        told
     }
 
     /// Notes that `owner` is among those whose shared types are listed beside the reader's own.

@@ -99,6 +99,7 @@ pub async fn calendar_events(
     Checked(query): Checked<EventsQuery>,
 ) -> Result<Response, ApiError> {
     let page = AskedPage::of(&app, &asking, &query.form)?;
+    asking.request.reader.disclosures().are_about(query.range);
     let margin = if query.range.is_empty() { 0 } else { DAY_MARGIN };
     let granted = asking
         .granted(&app, CALENDAR_EVENTS, widened(query.range, margin, margin))

@@ -57,7 +57,7 @@ impl Reading {
 
     /// The answer, which is logged first if it discloses others' data.
     pub async fn disclosed(self, app: &Shared, response: Response) -> Response {
-        let given = self.reader.disclosures().given();
+        let given = self.reader.disclosures().told();
         // What failed was read all the same, and its error may quote it.
         if given.is_empty() || response.status() == StatusCode::FORBIDDEN {
             return response;

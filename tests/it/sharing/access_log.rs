@@ -295,3 +295,23 @@ async fn rule_9_2g_tables_that_others_share_are_listed_in_their_logs() {
     );
     assert_eq!(read["grant_ids"], json!([given["permissions"][0]["grant_id"]]));
 }
+
+#[tokio::test]
+async fn rule_9_2g_events_of_a_calendar_are_logged_for_the_time_that_was_asked_for() {
+    let (owner, reader) = (person(), person());
+    share(&owner, &share_of(&["CalendarEvent"], &reader)).await;
+    let reply = reader
+        .get(&format!("/data/v0/{}/calendar_events", owner.id))
+        .with("start_time", &at("10:00"))
+        .with("end_time", &at("11:00"))
+        .await
+        .must_be(200);
+    let asked = "2024-05-01T10:00:00Z/2024-05-01T11:00:00Z";
+    assert_eq!(reply.header("x-svc-effective-range"), Some(asked));
+    let log = ended(&owner).await;
+    let read = &log[0]["detail"]["reads"][0];
+    assert_eq!(
+        (&read["requested"], &read["effective"]),
+        (&json!(asked), &json!([asked]))
+    );
+}
