@@ -3,11 +3,13 @@
 //! and who read what of them.
 //!
 //! Read in one transaction, page by page, so that it takes the memory of a page, and put back in one
-//! transaction. Before that commits, partitions, pieces and dead rows are held against their digests;
-//! documents, definitions, sources and the bytes of the tail are not: they are when they are read. Knows
-//! tables and columns; knows nothing of what the rows mean, so a new table with a person in it only needs to
-//! be listed here.
+//! transaction. What is read is held against all counts and digests that there are, since what is written
+//! down takes the place of what was written before. Before it is put back, partitions, pieces and dead rows
+//! are held against theirs; documents, definitions, sources and the bytes of the tail are not: they are when
+//! they are read. Knows tables and columns; knows nothing of what the rows mean, so a new table with a person
+//! in it only needs to be listed here, and counted if its rows are.
 
+mod counts;
 mod manifests;
 mod pages;
 mod reader;

@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 
+use super::counts::EstateCounts;
 use super::pages::{BLOBS, EstatePage, TABLES, json_of, order_of, page_of};
 use super::states::state_of;
 use crate::catalog::Catalog;
@@ -37,6 +38,7 @@ pub struct EstateReader {
     after: Vec<Value>,
     /// Type and id of the piece of the last blob.
     blobs_after: (String, Vec<u8>),
+    counts: EstateCounts,
 }
 
 impl Catalog {
@@ -56,6 +58,7 @@ impl Catalog {
             table: 0,
             after: Vec::new(),
             blobs_after: (String::new(), Vec::new()),
+            counts: EstateCounts::default(),
         }))
     }
 }
@@ -76,6 +79,7 @@ impl EstateReader {
     pub async fn next(&mut self) -> Result<Option<EstatePage>, CatalogError> {
         while let Some(table) = TABLES.get(self.table) {
             let page = self.page(table).await?;
+            self.counts.add(table, &page)?;
             // One that is not full is the last of its table.
             if (page.len() as i64) < PAGE_ROWS {
                 self.table += 1;
@@ -97,8 +101,9 @@ impl EstateReader {
         self.blobs().await
     }
 
-    /// Ends the reading.
+    /// Ends the reading, at the end of the rows. `Corrupt` if they are not all that must exist.
     pub async fn end(self) -> Result<(), CatalogError> {
+        self.counts.verify(self.person)?;
         self.session.commit().await
     }
 
@@ -125,7 +130,9 @@ impl EstateReader {
                     "a tail piece differs from what was written",
                 ));
             }
-            self.blobs_after = (row.text(3)?, piece.clone());
+            let data_type = row.text(3)?;
+            self.counts.add_bytes(&data_type);
+            self.blobs_after = (data_type, piece.clone());
             rows.push(vec![
                 Json::String(hexadecimal(&piece)),
                 Json::String(hexadecimal(&blob)),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+use crate::catalog::records::StoredDefinition;
 
 fn note(person: PersonId, kind: DocumentKind, number: i64) -> Change {
     let at = Instant::from_micros(number % 7);
@@ -83,6 +84,85 @@ async fn an_estate_of_many_pages_is_read_once_and_whole() {
                 ("folders", 2),
                 ("blobs", 6),
             ])
+        );
+    }
+}
+
+/// A person with a row in each table whose rows are counted.
+async fn counted(bench: &Bench) -> PersonId {
+    let person = person();
+    let first = tail(b"one");
+    let pieces = vec![first.clone(), object("data/x.parquet")];
+    let source = SeenSource {
+        person,
+        key: "watch".to_owned(),
+        name: None,
+    };
+    let commit = Commit {
+        sources: vec![source],
+        ..one(change(person, NOTHING, pieces))
+    };
+    assert_eq!(bench.catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
+    let replacing = PartitionChange {
+        dead: vec![(first.id, record())],
+        records_delta: 0,
+        ..change(person, bench.stamp(person).await, vec![tail(b"two")])
+    };
+    assert_eq!(
+        bench.catalog.commit(one(replacing)).await.unwrap(),
+        CommitOutcome::Done
+    );
+    let now = Instant::from_micros(0);
+    let definition = StoredDefinition {
+        id: Uuid::now_v7(),
+        person,
+        base: "Event".to_owned(),
+        body: "{}".to_owned(),
+        version: 1,
+        deprecated: false,
+        created_at: now,
+        updated_at: now,
+    };
+    bench.catalog.insert_definition(&definition).await.unwrap();
+    let changes = vec![note(person, DocumentKind::Tag, 1)];
+    let changed = bench.catalog.change_documents(changes).await.unwrap();
+    assert_eq!(changed, Changed::Done);
+    person
+}
+
+async fn read_to_the_end(bench: &Bench, person: PersonId) -> Result<(), CatalogError> {
+    let mut estate = bench.catalog.read_estate(person).await?.unwrap();
+    while estate.next().await?.is_some() {}
+    estate.end().await
+}
+
+#[tokio::test]
+async fn an_estate_that_has_lost_a_row_that_is_counted_does_not_come_to_its_end() {
+    for lost in [
+        "ledgers",
+        "partitions",
+        "pieces WHERE path IS NULL",
+        "pieces WHERE path IS NOT NULL",
+        "dead_rows",
+        "blobs",
+        "sources",
+        "definitions",
+        "documents",
+        "links",
+        "folders WHERE kind = 'sources'",
+        "folders WHERE kind = 'tag'",
+    ] {
+        let bench = Bench::sqlite().await;
+        let person = counted(&bench).await;
+        read_to_the_end(&bench, person).await.unwrap();
+        let mut session = bench.catalog.database.write().await.unwrap();
+        let removing = session.execute(format!("DELETE FROM {lost}"), Vec::new());
+        assert!(removing.await.unwrap() > 0, "{lost}");
+        session.commit().await.unwrap();
+        let read = read_to_the_end(&bench, person).await;
+        assert!(
+            matches!(read, Err(CatalogError::Corrupt { .. })),
+            "{lost}: {read:?}"
         );
     }
 }

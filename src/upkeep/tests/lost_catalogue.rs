@@ -11,7 +11,7 @@ use crate::model::time::TimeRange;
 use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
 use crate::upkeep::flush::flush;
 use crate::upkeep::lost_manifests::{complaints, write_lost};
-use crate::upkeep::manifest::write_manifest;
+use crate::upkeep::manifest::{write_changed, write_manifest};
 use crate::upkeep::manifest_names::{manifest_path, numbers};
 use crate::upkeep::rebuild::{RebuildReport, is_ours, rebuild};
 use crate::upkeep::repair::repair;
@@ -369,6 +369,26 @@ async fn the_last_two_manifests_are_kept_and_the_one_before_helps_when_the_last_
     );
     assert_eq!(bench.visible().await.len(), before.len() + 2);
     sound(&bench).await;
+}
+
+#[tokio::test]
+async fn a_catalogue_that_has_lost_a_row_is_not_written_down_over_what_it_was() {
+    let bench = written_down().await;
+    let person = bench.key.person;
+    let (rows, rest) = (bench.visible().await, beside_records(&bench).await);
+    for lost in ["dead_rows", "documents", "blobs"] {
+        tamper(&bench, &format!("DELETE FROM {lost}")).await;
+        let written = write_changed(&bench.stores, person).await;
+        assert!(written.is_err_and(|error| error.is_damage()), "{lost}");
+    }
+    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [2, 1]);
+    let bench = bench.without_catalogue().await;
+    let RebuildReport { wrong, failed, .. } = rebuild(&bench.stores).await.unwrap();
+    assert_eq!((wrong, failed), (Vec::new(), Vec::new()));
+    assert_eq!(
+        (bench.visible().await, beside_records(&bench).await),
+        (rows, rest)
+    );
 }
 
 #[tokio::test]
