@@ -358,6 +358,7 @@ impl Lines {
 /// A manifest that was fetched and verified.
 pub struct Manifest {
     pub heading: Heading,
+    path: String,
     content: Bytes,
     rows: u64,
 }
@@ -388,13 +389,36 @@ impl Manifest {
         }
         Ok(Self {
             heading,
+            path: path.to_owned(),
             content,
             rows,
         })
     }
 
+    /// Makes the person in the catalogue what it says of them. `Corrupt` if that is not all that must exist:
+    /// it was written by a catalogue that had lost something.
+    pub async fn put_back(&self, mut writer: EstateWriter) -> Result<(), StoreError> {
+        let back = match self.put_into(&mut writer).await {
+            Ok(()) => writer.finish().await.map_err(StoreError::from),
+            Err(error) => {
+                writer.give_up().await?;
+                Err(error)
+            }
+        };
+        back.map_err(|error| match error {
+            StoreError::Corrupt { what } | StoreError::Catalog(CatalogError::Corrupt { what }) => {
+                StoreError::corrupt(format!("manifest {}: {what}", self.path))
+            }
+            // The same row twice.
+            StoreError::Catalog(CatalogError::Exists { what }) => {
+                StoreError::corrupt(format!("manifest {}: {what} already exists", self.path))
+            }
+            error => error,
+        })
+    }
+
     /// Puts all its rows into the catalogue.
-    pub async fn put_into(&self, writer: &mut EstateWriter) -> Result<(), StoreError> {
+    async fn put_into(&self, writer: &mut EstateWriter) -> Result<(), StoreError> {
         let mut lines = lines_of(&self.content).ok_or_else(unreadable)?;
         let mut line = String::new();
         // The heading.

@@ -260,17 +260,11 @@ async fn from_manifest(
     rebuilt: &mut RebuildReport,
 ) -> Result<(), StoreError> {
     let manifest = Manifest::fetch(stores.objects(), &manifest_path(person, number)).await?;
-    let Some(mut writer) = stores.catalog.restore_estate(person).await? else {
+    let Some(writer) = stores.catalog.restore_estate(person).await? else {
         // By an earlier attempt; objects left out were reported then, but may not have been noted.
         return keep_orphaned(stores, person, paths, rebuilt).await;
     };
-    match manifest.put_into(&mut writer).await {
-        Ok(()) => writer.finish().await?,
-        Err(error) => {
-            writer.give_up().await?;
-            return Err(error);
-        }
-    }
+    manifest.put_back(writer).await?;
     rebuilt
         .done
         .push(format!("person {person}: as of {}", manifest.heading.moment()));

@@ -391,6 +391,48 @@ async fn a_catalogue_that_has_lost_a_row_is_not_written_down_over_what_it_was() 
     );
 }
 
+/// The content of a manifest, as a catalogue wrote it that had lost one row of a table.
+fn without_a_row(content: &[u8], table: &str) -> Vec<u8> {
+    let text = String::from_utf8(zstd::decode_all(content).unwrap()).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.pop();
+    let is_of_table = |line: &&str| line.starts_with(&format!("[\"{table}\""));
+    lines.remove(lines.iter().position(is_of_table).unwrap());
+    let mut text = lines.join("\n");
+    text.push('\n');
+    // All but the heading are rows.
+    let ending = serde_json::json!({
+        "rows": lines.len() - 1,
+        "checksum": crc32fast::hash(text.as_bytes()),
+    });
+    text += &ending.to_string();
+    text.push('\n');
+    zstd::encode_all(text.as_bytes(), 0).unwrap()
+}
+
+#[tokio::test]
+async fn the_manifest_before_helps_where_the_last_was_written_by_a_catalogue_that_had_lost_a_row() {
+    for table in ["dead_rows", "pieces", "partitions"] {
+        let bench = written_down().await;
+        let rows = bench.visible().await;
+        damage_manifest(&bench, 2, |content| *content = without_a_row(content, table));
+        // It is what was written, so only what it says is wrong.
+        assert_eq!(
+            complaints(&bench.stores, bench.key.person).await.unwrap(),
+            [""; 0]
+        );
+        let bench = bench.without_catalogue().await;
+        let RebuildReport { wrong, failed, .. } = rebuild(&bench.stores).await.unwrap();
+        assert_eq!(failed, [""; 0], "{table}");
+        let path = manifest_path(bench.key.person, 2);
+        assert!(
+            matches!(wrong.as_slice(), [wrong] if wrong.starts_with(&format!("left out: manifest {path}"))),
+            "{table}: {wrong:?}"
+        );
+        assert_eq!(bench.visible().await, rows, "{table}");
+    }
+}
+
 #[tokio::test]
 async fn replaced_objects_are_deleted_only_after_the_manifest_names_what_took_their_place() {
     let bench = written_down().await;
