@@ -13,12 +13,14 @@
 //! the catalogue; knows nothing of requests, types or questions.
 
 pub mod backup;
+pub mod begun_anew;
 pub mod check;
 pub mod choose_objects;
 pub mod collect;
 pub mod compact;
 pub mod erase;
 pub mod erasure_check;
+pub mod erasure_notes;
 pub mod flush;
 pub mod identity;
 mod job;

@@ -12,11 +12,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures::{StreamExt as _, TryStreamExt as _};
-use serde::{Deserialize, Serialize};
+use futures::StreamExt as _;
 
+use super::begun_anew::manifests_above;
 use super::collect::ORPHAN_AGE;
+use super::erasure_notes::unheeded;
+pub use super::erasure_notes::{remember, remembered};
 use super::purge::forget_older_manifests;
 use super::stores::UpkeepStores;
 use crate::catalog::dated_ahead::is_ahead;
@@ -29,10 +30,7 @@ use crate::store::StoreError;
 use crate::store::folder_names::{
     DATA_FOLDER, EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER, INCOMING_FOLDER, PEOPLE_FOLDER,
 };
-use crate::store::objects::ObjectStorage;
 
-/// The folder of notes about erasures.
-pub const ERASED_FOLDER: &str = "erased";
 /// In each of these, everything in the folder named after a person is theirs. They are emptied in this order:
 /// the last two tell a rebuilt catalogue that the person existed, and that something of theirs may be left.
 pub const FOLDERS_OF_PEOPLE: [&str; 6] = [
@@ -48,16 +46,6 @@ pub const ERASURE_LENGTH: Duration = ORPHAN_AGE;
 
 /// The pause between the first two searches, in microseconds.
 const FIRST_PAUSE: i64 = 15_000_000;
-
-/// The content of a note.
-#[derive(Debug, Serialize, Deserialize)]
-struct Note {
-    format: u32,
-    /// Microseconds since 1970.
-    begun_at: i64,
-}
-
-const FORMAT: u32 = 1;
 
 /// The earliest end of an erasure.
 #[must_use]
@@ -161,63 +149,25 @@ struct SearchOutcome {
     left: Option<StoreError>,
 }
 
-/// Notes an erasure in the store, once. When this returns `Ok`, a catalogue rebuilt from the store knows of
-/// it.
-pub async fn remember(objects: &ObjectStorage, erasure: &Erasure) -> Result<(), StoreError> {
-    let begun_at = erasure.begun_at.micros();
-    let note = Note {
-        format: FORMAT,
-        begun_at,
-    };
-    let content = serde_json::to_vec(&note).map_err(|error| StoreError::Unavailable {
-        detail: format!("a note of an erasure: {error}"),
-    })?;
-    let path = format!("{ERASED_FOLDER}/{}/{begun_at:020}.json", erasure.mark);
-    match objects.put(&path, Bytes::from(content)).await {
-        Err(StoreError::Exists { .. }) => Ok(()),
-        put => put,
-    }
-}
-
-/// All marks of erased people in the store, and when the last erasure of each began.
-pub async fn remembered(objects: &ObjectStorage) -> Result<BTreeMap<ErasureMark, Instant>, StoreError> {
-    let mut found: BTreeMap<ErasureMark, Instant> = BTreeMap::new();
-    let mut listed = objects.list(ERASED_FOLDER)?;
-    while let Some(object) = listed.try_next().await? {
-        if let Some((mark, begun_at)) = parse(&object.path) {
-            let newest = found.entry(mark).or_insert(begun_at);
-            *newest = begun_at.max(*newest);
-        }
-    }
-    Ok(found)
-}
-
 /// Begins erasures again that the store remembers and the catalogue does not, because the catalogue was
-/// restored from an older copy. Returns what is damaged of those that the catalogue knows: these stay as they
-/// are, since nobody can tell how far they are.
-pub async fn heed_notes(stores: &UpkeepStores) -> Result<BTreeSet<Subject>, StoreError> {
-    let mut unknown = remembered(stores.objects()).await?;
-    if unknown.is_empty() {
-        return Ok(BTreeSet::new());
-    }
-    let WithDamage {
-        sound: known,
-        set_aside,
-    } = stores.catalog.sound_erasures().await?;
-    let known: BTreeMap<ErasureMark, Instant> = known
-        .into_iter()
-        .map(|erasure| (erasure.mark, erasure.begun_at))
-        .collect();
-    unknown.retain(|mark, begun_at| known.get(mark).is_none_or(|known| known < begun_at));
+/// restored from an older copy: but not of people who began anew after that, as far as it can be told. What
+/// they have since would go with what the older catalogue says, and which of the two is right is for the
+/// operator to find out. `judge` gets what became of each; if it returns an error, the others have to wait.
+/// Returns what is damaged of the erasures that the catalogue knows: these stay as they are, since nobody can
+/// tell how far they are.
+pub async fn heed_notes(
+    stores: &UpkeepStores,
+    mut judge: impl FnMut(ErasureMark, Result<(), StoreError>) -> Result<(), StoreError> + Send,
+) -> Result<BTreeSet<Subject>, StoreError> {
+    let WithDamage { sound, set_aside } = unheeded(&stores.catalog, stores.objects()).await?;
+    let mut unknown: BTreeMap<ErasureMark, Instant> = sound.into_iter().collect();
     if unknown.is_empty() {
         return Ok(set_aside);
     }
     for person in stores.catalog.people_ids().await? {
-        if unknown.remove(&ErasureMark::of(person)).is_none() {
-            continue;
-        }
-        if let Some(erasure) = unless_damaged(stores.catalog.begin_erasure(person).await)? {
-            remember(stores.objects(), &erasure).await?;
+        let mark = ErasureMark::of(person);
+        if let Some(begun_at) = unknown.remove(&mark) {
+            judge(mark, begin_again(stores, person, begun_at).await)?;
         }
     }
     // Of the others nothing is here, but tokens from before must still be refused.
@@ -234,6 +184,26 @@ pub async fn heed_notes(stores: &UpkeepStores) -> Result<BTreeSet<Subject>, Stor
     Ok(set_aside)
 }
 
+/// Begins an erasure again that began at this moment, unless the person began anew after it.
+async fn begin_again(stores: &UpkeepStores, person: PersonId, begun_at: Instant) -> Result<(), StoreError> {
+    let why_not = match manifests_above(stores, person, ends_at(begun_at)).await {
+        Ok(None) => {
+            if let Some(erasure) = unless_damaged(stores.catalog.begin_erasure(person).await)? {
+                remember(stores.objects(), &erasure).await?;
+            }
+            return Ok(());
+        }
+        Ok(Some(_)) => "the person began anew after it",
+        // Without the path, which names a person who may have been erased.
+        Err(StoreError::Corrupt { .. }) => "a manifest cannot be read that may have been written after it",
+        Err(error) => return Err(error),
+    };
+    Err(StoreError::corrupt(format!(
+        "the catalogue is older than the store, which remembers an erasure, and {why_not}: it is not begun \
+         again until that is decided"
+    )))
+}
+
 /// The outcome of work on an erasure whose row may be damaged, which is known already.
 fn unless_damaged<T>(outcome: Result<T, CatalogError>) -> Result<Option<T>, CatalogError> {
     match outcome {
@@ -241,14 +211,6 @@ fn unless_damaged<T>(outcome: Result<T, CatalogError>) -> Result<Option<T>, Cata
         Err(CatalogError::Corrupt { .. }) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// The mark and the start in the name of a note, which contain all that is in it.
-fn parse(path: &str) -> Option<(ErasureMark, Instant)> {
-    let mut parts = path.strip_prefix(ERASED_FOLDER)?.strip_prefix('/')?.split('/');
-    let mark = parts.next()?.parse().ok()?;
-    let begun_at = parts.next()?.strip_suffix(".json")?.parse().ok()?;
-    Some((mark, Instant::from_micros(begun_at)))
 }
 
 /// Removes everything of a person from catalogue and store, until nothing more is found or the erasure is

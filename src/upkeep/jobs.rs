@@ -294,8 +294,11 @@ impl Upkeep {
 
     /// Begins erasures that the store remembers and the catalogue does not.
     pub async fn heed_erasures(&self) -> Result<(), StoreError> {
-        let set_aside = erase::heed_notes(&self.stores).await?;
-        self.set_aside.replace(Job::HeedErasures, set_aside);
+        let mut round = self.set_aside.round(Job::HeedErasures, BTreeSet::new());
+        let judge = |mark, outcome| round.judge(&Subject::Erasure(mark), outcome).map(drop);
+        let set_aside = erase::heed_notes(&self.stores, judge).await?;
+        round.leave_alone(set_aside);
+        round.end();
         Ok(())
     }
 

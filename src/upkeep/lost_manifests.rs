@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use futures::TryStreamExt as _;
 
+use super::erasure_notes::unheeded_of;
 use super::manifest::{Manifest, known_number, write_changed};
 use super::manifest_names::{TakenNumbers, manifest_path, parse_manifest_path};
 use super::stores::UpkeepStores;
@@ -39,13 +40,18 @@ pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<S
 /// writes one, and finds nothing wrong.
 pub async fn newest_manifest(stores: &UpkeepStores, person: PersonId) -> Result<NewestManifest, StoreError> {
     let taken = TakenNumbers::of(stores.objects(), person).await?;
+    let unheeded = unheeded_of(&stores.catalog, stores.objects(), person).await?;
+    let unheeded = unheeded.filter(|_| !taken.manifests.is_empty());
     let Some(known) = known_number(stores, person).await? else {
-        return Ok(NewestManifest::default());
+        return Ok(NewestManifest {
+            newer_than_catalogue: unheeded,
+            ..NewestManifest::default()
+        });
     };
     let newest = taken.manifests.first().map_or(known, |listed| known.max(*listed));
     Ok(NewestManifest {
         fault: fault_of(stores, person, newest).await?,
-        newer_than_catalogue: taken.beyond(known),
+        newer_than_catalogue: taken.beyond(known).or(unheeded),
     })
 }
 

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zstd::stream::{read::Decoder, write::Encoder};
 
+use super::erasure_notes::unheeded_of;
 use super::manifest_names::{TakenNumbers, manifest_path, parse_manifest_path};
 use super::stores::UpkeepStores;
 use crate::catalog::CatalogError;
@@ -150,7 +151,12 @@ async fn write_next(
     // first. Numbers that the store has lost are not taken again.
     let before = TakenNumbers::of(stores.objects(), person).await?;
     let known = known_number(stores, person).await?;
-    if let Some(reason) = known.and_then(|known| before.beyond(known)) {
+    let mut older = known.and_then(|known| before.beyond(known));
+    if older.is_none() {
+        // Also without any manifest: the first one would look as if the person had begun anew.
+        older = unheeded_of(&stores.catalog, stores.objects(), person).await?;
+    }
+    if let Some(reason) = older {
         return Err(StoreError::corrupt(reason));
     }
     let number = before.highest().max(known).map_or(1, |newest| newest + 1);

@@ -1,14 +1,17 @@
-//! People of whom the store has later manifests than the catalogue knows of: an older catalogue was put back.
+//! People of whom the store has later manifests than the catalogue knows of, or manifests and a note of a
+//! later erasure: an older catalogue was put back.
 //!
 //! Those manifests say what it lacks, so whatever belongs to these people is left as it is until an operator
-//! has decided which of the two is right. Looks at numbers alone; must not know what a manifest says.
+//! has decided which of the two is right. Looks at names alone; must not know what a manifest says.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::TryStreamExt as _;
 
+use super::erasure_notes::{unheeded, unheeded_of};
 use super::manifest_names::{TakenNumbers, parse_manifest_path};
 use crate::catalog::{Catalog, CatalogError};
+use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::folder_names::PEOPLE_FOLDER;
@@ -35,6 +38,14 @@ impl BeyondCatalogue {
             }
         }
         let mut beyond = Self::default();
+        for person in people_with_unheeded_erasures(catalog, objects).await? {
+            if taken
+                .get(&person)
+                .is_some_and(|taken| !taken.manifests.is_empty())
+            {
+                beyond.earlier.insert(person);
+            }
+        }
         let mut after = None;
         loop {
             let known = catalog.known_manifests(after).await?;
@@ -57,8 +68,9 @@ impl BeyondCatalogue {
         }
         taken.retain(|_, taken| !taken.manifests.is_empty());
         for person in taken.into_keys() {
-            // What is left of somebody who was erased is garbage.
-            if !is_erased(catalog, person).await? {
+            // What is left of somebody who is being erased is garbage. At the end nothing is: a manifest that
+            // is there then is of somebody who began anew.
+            if !is_being_erased(catalog, person).await? {
                 beyond.unknown.insert(person);
             }
         }
@@ -98,10 +110,31 @@ impl BeyondCatalogue {
     }
 }
 
-/// Whether an erasure of a person was ever begun, as far as that can be read.
-async fn is_erased(catalog: &Catalog, person: PersonId) -> Result<bool, StoreError> {
-    match catalog.erasure_of(person).await {
+/// The people whom the catalogue knows, and of whom it does not know that they were erased.
+async fn people_with_unheeded_erasures(
+    catalog: &Catalog,
+    objects: &ObjectStorage,
+) -> Result<Vec<PersonId>, StoreError> {
+    let unheeded = unheeded(catalog, objects).await?.sound;
+    let marks: BTreeSet<ErasureMark> = unheeded.into_iter().map(|(mark, _)| mark).collect();
+    let mut found = Vec::new();
+    if marks.is_empty() {
+        return Ok(found);
+    }
+    for person in catalog.people_ids().await? {
+        // Once more, since an erasure whose row is damaged is known all the same.
+        if marks.contains(&ErasureMark::of(person)) && unheeded_of(catalog, objects, person).await?.is_some()
+        {
+            found.push(person);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the erasure of a person is under way, as far as that can be read.
+async fn is_being_erased(catalog: &Catalog, person: PersonId) -> Result<bool, StoreError> {
+    match catalog.is_being_erased(person).await {
         Err(CatalogError::Corrupt { .. }) => Ok(false),
-        found => Ok(found?.is_some()),
+        found => Ok(found?),
     }
 }

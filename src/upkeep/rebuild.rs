@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures::TryStreamExt as _;
 
+use super::begun_anew::manifests_above;
 use super::erase;
 use super::identity::{self, ApartError, IDENTITY_OBJECT};
 use super::manifest::Manifest;
@@ -204,23 +205,13 @@ async fn forget_what_was_before(stores: &UpkeepStores, person: PersonId) -> Resu
 /// Whether a manifest of a person was written after their erasure was over. If so, those with higher numbers
 /// that were written before that are removed: the highest is the one from which the person comes back.
 async fn came_back(stores: &UpkeepStores, person: PersonId, ended_at: Instant) -> Result<bool, StoreError> {
-    let (mut before, mut unreadable) = (Vec::<String>::new(), None);
-    for number in numbers(stores.objects(), person).await? {
-        let path = manifest_path(person, number);
-        match Manifest::fetch(stores.objects(), &path).await {
-            Ok(manifest) if manifest.heading.moment() > ended_at => {
-                for older in before {
-                    stores.objects().delete(&older).await?;
-                }
-                return Ok(true);
-            }
-            Ok(_) => before.push(path),
-            Err(error @ StoreError::Corrupt { .. }) => unreadable = Some(error),
-            Err(error) => return Err(error),
-        }
+    let Some(before) = manifests_above(stores, person, ended_at).await? else {
+        return Ok(false);
+    };
+    for older in before {
+        stores.objects().delete(&older).await?;
     }
-    // Whether it is from before the erasure or after it is for the operator to find out.
-    unreadable.map_or(Ok(false), Err)
+    Ok(true)
 }
 
 async fn put_back(

@@ -1,6 +1,6 @@
 //! Nothing of an erased person stays, wherever the work is stopped, and nothing brings them back.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::task::Poll;
 
@@ -15,11 +15,13 @@ use crate::catalog::records::{Effect, SeenSource, UploadReceipt};
 use crate::catalog::test_databases::files_with;
 use crate::model::ids::UploadId;
 use crate::store::StoreError;
-use crate::upkeep::check::catalogue_complaints;
+use crate::upkeep::check::{catalogue_complaints, older_complaints};
+use crate::upkeep::collect::{CONDEMNED_AGE, ORPHAN_AGE, remove_orphans};
 use crate::upkeep::erase::{ERASURE_LENGTH, erase, heed_notes, remember};
 use crate::upkeep::erasure_check::traces_left;
-use crate::upkeep::manifest::write_manifest;
-use crate::upkeep::manifest_names::numbers;
+use crate::upkeep::lost_manifests::complaints;
+use crate::upkeep::manifest::{write_changed, write_manifest};
+use crate::upkeep::manifest_names::{manifest_path, numbers};
 use crate::upkeep::rebuild::rebuild;
 
 fn document(kind: DocumentKind, person: PersonId, name: Option<&str>, body: String) -> Document {
@@ -380,6 +382,30 @@ async fn a_rebuild_that_is_killed_at_any_step_forgets_no_erasure() {
     }
 }
 
+/// This store with another catalogue in place of its own.
+async fn with_catalogue(bench: Bench, file: &Path) -> Bench {
+    bench.stores.catalog.close().await;
+    let address = format!("sqlite://{}", file.display());
+    let catalog = Catalog::open(&address, bench.clock.clone()).await.unwrap();
+    let stores = UpkeepStores {
+        snapshots: Snapshots::new(catalog.clone(), 1 << 20),
+        catalog,
+        ..bench.stores.clone()
+    };
+    Bench { stores, ..bench }
+}
+
+/// Begins erasures that the store remembers; returns how many were left alone.
+async fn left_alone_by_heeding(bench: &Bench) -> usize {
+    let mut left_alone = 0;
+    let judge = |_, outcome: Result<(), StoreError>| {
+        left_alone += usize::from(outcome.is_err_and(|error| error.is_damage()));
+        Ok(())
+    };
+    heed_notes(&bench.stores, judge).await.unwrap();
+    left_alone
+}
+
 #[tokio::test]
 async fn a_catalogue_from_before_is_told_by_the_store() {
     let bench = Bench::new().await;
@@ -388,21 +414,87 @@ async fn a_catalogue_from_before_is_told_by_the_store() {
     bench.stores.catalog.copy_to(&before).await.unwrap();
     begin(&bench).await;
     assert!(go_on(&bench, usize::MAX).await);
-    bench.stores.catalog.close().await;
-    let address = format!("sqlite://{}", before.display());
-    let catalog = Catalog::open(&address, bench.clock.clone()).await.unwrap();
-    let stores = UpkeepStores {
-        snapshots: Snapshots::new(catalog.clone(), 1 << 20),
-        catalog,
-        ..bench.stores.clone()
-    };
-    let bench = Bench { stores, ..bench };
+    let bench = with_catalogue(bench, &before).await;
     assert_eq!(bench.stores.catalog.people_ids().await.unwrap().len(), 2);
-    heed_notes(&bench.stores).await.unwrap();
-    heed_notes(&bench.stores).await.unwrap();
+    // Whoever writes a manifest before that is read must not seem to say that the person began anew.
+    let written = write_changed(&bench.stores, bench.key.person).await;
+    assert!(written.is_err_and(|error| error.is_damage()));
+    for _ in 0..2 {
+        assert_eq!(left_alone_by_heeding(&bench).await, 0);
+    }
     assert!(go_on(&bench, usize::MAX).await);
     assert_eq!(left(&bench).await, [""; 0]);
     assert_eq!(bench.stores.catalog.people_ids().await.unwrap(), [friend]);
+}
+
+/// Somebody who was erased and began anew, with a catalogue from before that.
+async fn began_anew_since() -> Bench {
+    let bench = Bench::new().await;
+    friends(&bench).await;
+    let before = bench.directory.path().join("before.sqlite");
+    bench.stores.catalog.copy_to(&before).await.unwrap();
+    begin(&bench).await;
+    bench.pass(ERASURE_LENGTH);
+    assert!(go_on(&bench, usize::MAX).await);
+    bench.pass(Duration::from_secs(1));
+    bench.put(&many(900, 3, LAST_DAY_OF_2023), true).await;
+    assert!(write_manifest(&bench.stores, bench.key.person).await.unwrap());
+    with_catalogue(bench, &before).await
+}
+
+#[tokio::test]
+async fn a_catalogue_from_before_erases_nobody_who_began_anew_since() {
+    let bench = began_anew_since().await;
+    let (person, objects) = (bench.key.person, bench.stores.objects().clone());
+    let stored = bench.paths().await.1;
+    assert!(!stored.is_empty());
+    let is_named = |told: &[String]| {
+        let about = told.iter().filter(|told| told.contains("older than the store"));
+        about.count() == 1
+    };
+    assert!(is_named(&complaints(&bench.stores, person).await.unwrap()));
+    for _ in 0..4 {
+        assert_eq!(left_alone_by_heeding(&bench).await, 1);
+        let written = write_changed(&bench.stores, person).await;
+        assert!(written.is_err_and(|error| error.is_damage()));
+        bench.pass(ORPHAN_AGE + CONDEMNED_AGE);
+        remove_orphans(&bench.stores, true).await.unwrap();
+    }
+    let catalog = &bench.stores.catalog;
+    assert_eq!(catalog.erasures_under_way().await.unwrap(), []);
+    let told = older_complaints(catalog, &objects).await.unwrap();
+    assert!(
+        told.iter().any(|told| told.contains(&person.to_string())),
+        "{told:?}"
+    );
+    assert_eq!(bench.paths().await.1, stored);
+    // Nor where it cannot be told.
+    let path = manifest_path(person, numbers(&objects, person).await.unwrap()[0]);
+    let content = objects.get(&path).await.unwrap();
+    objects
+        .replace(&path, Bytes::from_static(b"damaged"))
+        .await
+        .unwrap();
+    assert_eq!(left_alone_by_heeding(&bench).await, 1);
+    assert_eq!(catalog.erasures_under_way().await.unwrap(), []);
+    objects.replace(&path, content).await.unwrap();
+    // The operator decides for the manifests.
+    let bench = bench.without_catalogue().await;
+    let rebuilt = rebuild(&bench.stores).await.unwrap();
+    assert_eq!(rebuilt.failed, [""; 0]);
+    assert_eq!(bench.visible().await.len(), 3, "{rebuilt:?}");
+}
+
+#[tokio::test]
+async fn who_began_anew_is_erased_if_the_operator_decides_for_a_catalogue_from_before() {
+    let bench = began_anew_since().await;
+    let (person, objects) = (bench.key.person, bench.stores.objects());
+    for number in numbers(objects, person).await.unwrap() {
+        objects.delete(&manifest_path(person, number)).await.unwrap();
+    }
+    assert_eq!(left_alone_by_heeding(&bench).await, 0);
+    assert!(go_on(&bench, usize::MAX).await);
+    assert_eq!(left(&bench).await, [""; 0]);
 }
 
 #[tokio::test]
@@ -511,7 +603,7 @@ async fn an_erasure_that_began_under_a_clock_ahead_ends_in_the_usual_time_after_
     assert!(is_over().await);
     assert_eq!(left(&bench).await, [""; 0]);
     // The note in the store has the date of then, and is known.
-    heed_notes(&bench.stores).await.unwrap();
+    assert_eq!(left_alone_by_heeding(&bench).await, 0);
     assert!(is_over().await);
 }
 
