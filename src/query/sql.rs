@@ -115,6 +115,9 @@ async fn plan<Authority: 'static>(
     let asked = statement::read(&text, &question.parameters)?;
     let functions = Arc::new(Functions::default());
     let state = session(state, &holdings, &functions, now);
+    statement::refuse_several_rows(&asked, &text, &|name| {
+        state.scalar_functions().contains_key(name) || state.higher_order_functions().contains_key(name)
+    })?;
     let wrong = |error: DataFusionError| {
         if is_ours(&error) {
             SqlFailure::Failed(error)

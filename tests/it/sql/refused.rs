@@ -178,6 +178,20 @@ async fn what_would_be_passed_over_in_silence_is_refused_by_name() {
             "GLOBAL",
         ),
         ("EXPLAIN VERBOSE SELECT 1", "EXPLAIN"),
+        ("SELECT count(DISTINCT *) FROM heart_rate", "count(DISTINCT *)"),
+        ("SELECT * ILIKE '%u%' FROM heart_rate", "ILIKE after *"),
+        ("SELECT unit::varchar(2) FROM heart_rate", "VARCHAR(2)"),
+        ("SELECT value::float(53) FROM heart_rate", "FLOAT(53)"),
+        ("SELECT abs(DISTINCT value) FROM heart_rate", "DISTINCT"),
+        ("SELECT upper(unit) OVER () FROM heart_rate", "OVER"),
+        (
+            "SELECT upper(unit) FILTER (WHERE value > 1) FROM heart_rate",
+            "FILTER is not allowed with upper",
+        ),
+        (
+            "SELECT sum(value) OVER (w ORDER BY value) FROM heart_rate",
+            "no window w",
+        ),
     ] {
         let message = wrong(&person, text).await;
         assert!(message.contains(word), "{text}: {message}");

@@ -12,9 +12,9 @@ use datafusion::sql::sqlparser::ast::{Array, BinaryOperator, Expr, UnaryOperator
 use crate::query::sql::meaning::any_item::AnyItem;
 
 use super::called::call;
-use super::clauses::Refusal;
 use super::copies::Copies;
 use super::distinct_from::taken;
+use super::refusal::Refusal;
 
 /// Rewrites the comparisons of a query with items of arrays.
 #[derive(Default)]

@@ -8,34 +8,19 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Join,
-    JoinConstraint, JoinOperator, Query, Select, SelectFlavor, SelectModifiers, SetExpr, SetOperator,
-    SetQuantifier, Spanned, TableAlias, TableFactor, TableWithJoins, Visitor,
+    ArrayElemTypeDef, BinaryOperator, DataType, ExactNumberInfo, Expr, GroupByExpr, Join, JoinConstraint,
+    JoinOperator, Query, Select, SelectFlavor, SelectItem, SelectModifiers, SetExpr, SetOperator,
+    SetQuantifier, TableAlias, TableFactor, TableWithJoins, Visitor, WildcardAdditionalOptions,
 };
-use datafusion::sql::sqlparser::tokenizer::Location;
 
 use crate::query::sql::bounds::endless;
 use crate::query::sql::walking::look_at_expressions;
 
+use super::calls::{called, constant};
+use super::refusal::{Refusal, Where, because, refuse_any, refused, start};
+
 /// The most tables and functions that one query reads from: fifty joins.
 const MOST_TABLES: usize = 51;
-
-/// Why a query is refused, and what its place is known by.
-#[derive(Debug)]
-pub(super) struct Refusal {
-    pub message: String,
-    pub place: Where,
-}
-
-/// What a place is known by: the parser keeps the places of names and values, and of few other words.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Where {
-    At(Location),
-    /// The first such word from there on, or there.
-    From(Location, &'static str),
-    /// The last such word before that, or there.
-    Before(Location, &'static str),
-}
 
 /// Checks every clause of a query, and counts its tables.
 #[derive(Default)]
@@ -98,6 +83,8 @@ impl Visitor for Clauses {
                 format!("{data_type} is not allowed: a list has no length of its type"),
                 Where::At(start(expr)),
             ),
+            Expr::Cast { data_type, .. } => typed(data_type, expr),
+            Expr::TypedString(text) => typed(&text.data_type, expr),
             Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } => constant(pattern, endless::OF_LIKE),
             Expr::SimilarTo { pattern, .. } | Expr::RLike { pattern, .. } => {
                 constant(pattern, endless::OF_EXPRESSIONS)
@@ -125,50 +112,6 @@ impl Visitor for Clauses {
         }
         read_from(table)
     }
-}
-
-fn start(part: &impl Spanned) -> Location {
-    part.span().start
-}
-
-fn because(message: impl Into<String>, place: Where) -> ControlFlow<Refusal> {
-    let message = message.into();
-    ControlFlow::Break(Refusal { message, place })
-}
-
-fn refused(clause: &str, place: Where) -> ControlFlow<Refusal> {
-    because(format!("{clause} is not allowed"), place)
-}
-
-/// Refuses the first clause that is present. Its words come after the beginning of `whole`.
-fn refuse_any<const N: usize>(
-    clauses: [(&'static str, bool); N],
-    whole: &impl Spanned,
-) -> ControlFlow<Refusal> {
-    match clauses.into_iter().find(|(_, is_there)| *is_there) {
-        Some((clause, _)) => {
-            let is_word =
-                |word: &&str| word.len() > 1 && !word.contains(|letter: char| letter.is_ascii_lowercase());
-            let place = match clause.split([' ', ',']).find(is_word) {
-                Some(word) => Where::From(start(whole), word),
-                None => Where::At(start(whole)),
-            };
-            refused(clause, place)
-        }
-        None => ControlFlow::Continue(()),
-    }
-}
-
-/// Refuses a pattern that differs from row to row, or is itself asked for.
-fn constant(pattern: &Expr, message: &str) -> ControlFlow<Refusal> {
-    look_at_expressions(pattern, &mut |part| match part {
-        Expr::Identifier(_)
-        | Expr::CompoundIdentifier(_)
-        | Expr::Subquery(_)
-        | Expr::Exists { .. }
-        | Expr::InSubquery { .. } => because(message, Where::At(start(pattern))),
-        _ => ControlFlow::Continue(()),
-    })
 }
 
 /// Refuses operations on queries that would not count how often a row is there.
@@ -237,7 +180,7 @@ fn of_select(select: &Select) -> ControlFlow<Refusal> {
         select_modifiers,
         top: _,
         top_before_distinct: _,
-        projection: _,
+        projection,
         exclude,
         into: _,
         from: _,
@@ -260,6 +203,7 @@ fn of_select(select: &Select) -> ControlFlow<Refusal> {
         GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers) => modifiers,
     };
     let modifiers = select_modifiers.as_ref().is_some_and(SelectModifiers::is_any_set);
+    projection.iter().try_for_each(selected)?;
     refuse_any(
         [
             ("a word between SELECT and what is selected", modifiers),
@@ -272,6 +216,29 @@ fn of_select(select: &Select) -> ControlFlow<Refusal> {
         ],
         select,
     )
+}
+
+fn selected(item: &SelectItem) -> ControlFlow<Refusal> {
+    let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item else {
+        return ControlFlow::Continue(());
+    };
+    let WildcardAdditionalOptions {
+        wildcard_token,
+        opt_ilike,
+        opt_exclude: _,
+        opt_except: _,
+        opt_replace: _,
+        opt_rename: _,
+        opt_alias,
+    } = options;
+    let place = |word| Where::From(wildcard_token.0.span.start, word);
+    if opt_ilike.is_some() {
+        return refused("ILIKE after *", place("ILIKE"));
+    }
+    if opt_alias.is_some() {
+        return refused("AS after *", place("AS"));
+    }
+    ControlFlow::Continue(())
 }
 
 fn joined(tables: &TableWithJoins) -> ControlFlow<Refusal> {
@@ -389,23 +356,27 @@ fn named(alias: Option<&TableAlias>) -> ControlFlow<Refusal> {
     }
 }
 
-fn called(function: &Function) -> ControlFlow<Refusal> {
-    let parameters = !matches!(function.parameters, FunctionArguments::None);
-    refuse_any(
-        [("a function with parameters and arguments", parameters)],
-        function,
-    )?;
-    if let FunctionArguments::List(list) = &function.args
-        && function
-            .name
-            .to_string()
-            .to_ascii_lowercase()
-            .starts_with("regexp_")
-        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))) = list.args.get(1)
-    {
-        return constant(pattern, endless::OF_EXPRESSIONS);
-    }
-    ControlFlow::Continue(())
+/// Refuses a length or a precision that the planner would pass over.
+fn typed(data_type: &DataType, whole: &Expr) -> ControlFlow<Refusal> {
+    let advice = match data_type {
+        DataType::Varchar(Some(_)) | DataType::Char(Some(_)) | DataType::String(Some(_)) => {
+            "a text has no length of its type; cut it with left"
+        }
+        DataType::Float(ExactNumberInfo::Precision(_) | ExactNumberInfo::PrecisionAndScale(..)) => {
+            "write real or double"
+        }
+        DataType::Array(ArrayElemTypeDef::SquareBracket(_, Some(_))) => "a list has no length of its type",
+        DataType::Array(
+            ArrayElemTypeDef::AngleBracket(items)
+            | ArrayElemTypeDef::SquareBracket(items, None)
+            | ArrayElemTypeDef::Parenthesis(items),
+        ) => return typed(items, whole),
+        _ => return ControlFlow::Continue(()),
+    };
+    because(
+        format!("{data_type} is not allowed: {advice}"),
+        Where::At(start(whole)),
+    )
 }
 
 /// Whether a type gives the length of a list: even null would take that much memory.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, Spanned as _};
 
-use super::clauses::{Refusal, Where};
+use super::refusal::{Refusal, Where};
 use crate::query::sql::walking::look_at_expressions;
 
 /// The most parts that all copies have together.

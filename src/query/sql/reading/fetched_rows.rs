@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, LimitClause, Query, Spanned as _, Value as Literal, VisitorMut};
 
-use super::clauses::{Refusal, Where};
+use super::refusal::{Refusal, Where};
 
 /// Moves the number of rows of each query to where the engine looks for it.
 pub(super) struct FetchedRows;

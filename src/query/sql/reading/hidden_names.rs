@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
     Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, Visitor, VisitorMut,
 };
 
-use super::clauses::{Refusal, Where};
+use super::refusal::{Refusal, Where};
 use crate::query::sql::naming::planned_name;
 use crate::query::sql::walking::look_through;
 

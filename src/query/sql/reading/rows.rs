@@ -12,8 +12,8 @@ use datafusion::sql::sqlparser::ast::{
     Spanned as _, UnaryOperator, Value, VisitorMut,
 };
 
-use super::clauses::{Refusal, Where};
 use super::copies::Copies;
+use super::refusal::{Refusal, Where};
 
 /// Writes out the comparisons of a query.
 #[derive(Default)]

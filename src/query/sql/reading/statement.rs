@@ -18,17 +18,20 @@ use crate::query::sql::errors::{SqlError, SqlFailure, TextPosition};
 use crate::query::sql::meaning::all_years::AtTimeZone;
 use crate::query::sql::relations::calls::QuestionFunction;
 use crate::query::sql::unfolding::in_text::Repeated;
-use crate::query::sql::walking::{change_through, look_through};
+use crate::query::sql::walking::{change_through, look_at_expressions, look_through};
 
 use super::any_item::AnyItems;
 use super::called::call;
-use super::clauses::{Clauses, Refusal, Where};
+use super::calls::of_row;
+use super::clauses::Clauses;
 use super::distinct_from::{self, taken};
 use super::explained::explained;
 use super::fetched_rows::FetchedRows;
 use super::hidden_names::HiddenNames;
+use super::named_windows::NamedWindows;
 use super::not_exists;
 use super::parameters::Parameters;
+use super::refusal::{Refusal, Where};
 use super::rows::Rows;
 use super::short_times::WithSeconds;
 use super::text::QueryText;
@@ -67,18 +70,16 @@ pub(in crate::query::sql) fn read(
     };
     let ControlFlow::Continue(()) = change_through(query, &mut distinct_from::SignMeanings);
     let ControlFlow::Continue(()) = change_through(query, &mut not_exists::NotPlacement);
-    let placed = |refused: Refusal| {
-        SqlFailure::Refused(SqlError {
-            place: place(text, refused.place),
-            message: refused.message,
-        })
-    };
+    let placed = |refused: Refusal| SqlFailure::Refused(placed(text, refused));
     let mut hidden = HiddenNames::of(query);
     if let ControlFlow::Break(name) = change_through(query, &mut hidden) {
         return Err(placed(name));
     }
     if let ControlFlow::Break(fetch) = change_through(query, &mut FetchedRows) {
         return Err(placed(fetch));
+    }
+    if let ControlFlow::Break(window) = change_through(query, &mut NamedWindows::default()) {
+        return Err(placed(window));
     }
     if let ControlFlow::Break(clause) = look_through(query, &mut Clauses::default()) {
         return Err(placed(clause));
@@ -98,6 +99,22 @@ pub(in crate::query::sql) fn read(
         statement: Statement::Statement(sql),
         show,
     })
+}
+
+/// Refuses calls that say of a function of each row how rows are taken together. `is_of_row`: whether a name
+/// is that of such a function.
+pub(in crate::query::sql) fn refuse_several_rows(
+    asked: &AcceptedQuery,
+    text: &QueryText,
+    is_of_row: &dyn Fn(&str) -> bool,
+) -> Result<(), SqlError> {
+    let Statement::Statement(sql) = &asked.statement else {
+        return Ok(());
+    };
+    match look_at_expressions(sql.as_ref(), &mut |expr| of_row(expr, is_of_row)) {
+        ControlFlow::Break(refused) => Err(placed(text, refused)),
+        ControlFlow::Continue(()) => Ok(()),
+    }
 }
 
 /// The one statement in `text`, or the one that it asks to explain, and what is returned.
@@ -138,6 +155,13 @@ fn bind(query: &mut Query, text: &QueryText, parameters: &Parameters) -> Result<
     parameters
         .refuse_unused(&binding.used)
         .map_err(SqlFailure::WrongParameters)
+}
+
+fn placed(text: &QueryText, refused: Refusal) -> SqlError {
+    SqlError {
+        place: place(text, refused.place),
+        message: refused.message,
+    }
 }
 
 fn place(text: &QueryText, sought: Where) -> Option<TextPosition> {
