@@ -24,6 +24,7 @@ use crate::query::sql::walking::change_steps;
 
 use super::arguments::{bytes, items, lengths, longer_by, longest, numbers, written};
 use super::growth::{Growth, refuse_large};
+use super::pattern_sizes::PatternSizes;
 use super::{endless, matching, widths};
 
 /// The most comparisons for one batch of rows, which cannot be interrupted.
@@ -168,9 +169,10 @@ pub(in crate::query::sql) fn limit_functions(plan: LogicalPlan) -> Result<Logica
     let growth = Growth::Sum;
     let joined = Bounded { growth }.of(&joined);
     let mut calls = 0;
+    let mut sizes = PatternSizes::new();
     let rewritten = change_steps(plan, &mut |plan| {
         rewrite_keeping_names(plan, |expr| {
-            endless::refuse(&expr)?;
+            endless::refuse(&expr, &mut sizes)?;
             // What is weighed is computed in parts, and the limit on results is one for all of them.
             let weighed = matching::weighed(expr);
             let bounded = weighed.transform_data(|expr| Ok(bounded_expr(expr, &joined)))?;

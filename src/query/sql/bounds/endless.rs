@@ -7,7 +7,9 @@ use datafusion::common::tree_node::TreeNode as _;
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
-use regex::Regex;
+
+use super::cheap::{literal, with_flags};
+use super::pattern_sizes::PatternSizes;
 
 /// Functions that take one step for each row over a window, however wide the window is.
 const WINDOW_FUNCTIONS: [&str; 20] = [
@@ -60,8 +62,8 @@ pub(in crate::query::sql) const OF_EXPRESSIONS: &str =
 const OF_FLAGS: &str =
     "the flags of a regular expression are a text in the query or a parameter, and not computed";
 
-/// Refuses `expr` itself, without looking inside it.
-pub(super) fn refuse(expr: &Expr) -> Result<()> {
+/// Refuses `expr` itself, without looking inside it. `sizes`: those of patterns, which count with others.
+pub(super) fn refuse(expr: &Expr, sizes: &mut PatternSizes) -> Result<()> {
     match expr {
         Expr::WindowFunction(window) => {
             let name = window.fun.name();
@@ -79,48 +81,52 @@ pub(super) fn refuse(expr: &Expr) -> Result<()> {
         }
         expr => match regular_expression(expr) {
             None => Ok(()),
-            _ if has_computed_flags(expr) => plan_err!("{OF_FLAGS}"),
-            Some(Expr::Literal(pattern, _)) if has_no_flags(expr) => refuse_pattern(pattern),
-            Some(Expr::Literal(..)) => Ok(()),
+            Some(_) if has_computed_flags(expr) => plan_err!("{OF_FLAGS}"),
+            Some(Expr::Literal(pattern, _)) => refuse_pattern(pattern, flags(expr), sizes),
             Some(_) => plan_err!("{OF_EXPRESSIONS}"),
         },
     }
 }
 
-/// Whether a regular expression is taken as it is written.
-fn has_no_flags(expr: &Expr) -> bool {
+/// Whether a regular expression may be another one in each row because of its flags.
+fn has_computed_flags(expr: &Expr) -> bool {
+    flags_argument(expr).is_some_and(|flags| !matches!(flags, Expr::Literal(..)))
+}
+
+fn flags(expr: &Expr) -> &str {
     match expr {
-        Expr::ScalarFunction(call) if call.func.name() == "regexp_replace" => call.args.len() <= 3,
-        Expr::ScalarFunction(call) => call.args.len() <= 2,
-        _ => true,
+        Expr::BinaryExpr(BinaryExpr {
+            op: Operator::RegexIMatch | Operator::RegexNotIMatch,
+            ..
+        }) => "i",
+        expr => flags_argument(expr).and_then(literal).unwrap_or_default(),
     }
 }
 
-/// Whether a regular expression may be another one in each row because of its flags.
-fn has_computed_flags(expr: &Expr) -> bool {
+fn flags_argument(expr: &Expr) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = expr else {
-        return false;
+        return None;
     };
     let place = match call.func.name() {
         "regexp_like" | "regexp_match" => 2,
         "regexp_replace" | "regexp_count" => 3,
         "regexp_instr" => 4,
-        _ => return false,
+        _ => return None,
     };
-    let flags = call.args.get(place);
-    flags.is_some_and(|flags| !matches!(flags, Expr::Literal(..)))
+    call.args.get(place)
 }
 
-/// Refuses what is no regular expression, or a larger one than the engine takes.
-fn refuse_pattern(pattern: &ScalarValue) -> Result<()> {
+/// Refuses what is no regular expression, and what is too large beside those before it. Nothing is compiled
+/// for that.
+fn refuse_pattern(pattern: &ScalarValue, flags: &str, sizes: &mut PatternSizes) -> Result<()> {
     let Some(Some(pattern)) = pattern.try_as_str() else {
         return Ok(());
     };
-    match Regex::new(pattern) {
-        Ok(_) => Ok(()),
-        Err(regex::Error::CompiledTooBig(_)) => {
-            plan_err!("a regular expression is too large: write it with fewer or shorter repetitions")
-        }
+    // The flag that all places are replaced is none of the pattern.
+    match regex_syntax::parse(&with_flags(pattern, &flags.replace('g', ""))) {
+        Ok(parsed) => sizes.take(&parsed),
+        // It may be the flags that are wrong, which the engine says.
+        Err(_) if !flags.is_empty() => Ok(()),
         Err(error) => plan_err!("{error}"),
     }
 }
