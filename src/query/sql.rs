@@ -195,7 +195,7 @@ impl<Authority: 'static> Planning<'_, Authority> {
                 let plan = self.plan(&Statement::Statement(Box::new(probe))).await?;
                 spelled_out.push(duplicate_names::spelled_out(plan.schema()));
             }
-            duplicate_names::named_apart(query, spelled_out);
+            duplicate_names::named_apart(query, spelled_out)?;
         }
         self.plan(&statement).await
     }

@@ -199,6 +199,39 @@ async fn what_would_be_passed_over_in_silence_is_refused_by_name() {
 }
 
 #[tokio::test]
+async fn columns_and_patterns_of_a_query_are_limited() {
+    let person = person();
+    let listed = |item: &str, times: usize| vec![item; times].join(", ");
+    let columns: Vec<String> = (0..700).map(|column| format!("1 AS c{column}")).collect();
+    let wide = format!("WITH w AS (SELECT {})", columns.join(", "));
+    for (text, expected) in [
+        (
+            format!("SELECT {} FROM heart_rate", listed("value", 1001)),
+            "more than 1000 columns are named",
+        ),
+        (
+            format!("VALUES ({})", listed("1", 1001)),
+            "more than 1000 columns are named",
+        ),
+        (
+            format!("SELECT {} FROM heart_rate", listed("*", 103)),
+            "all columns of more than 102 tables",
+        ),
+        (
+            format!("{wide} SELECT {} FROM w", listed("*", 3)),
+            "more than 2000 columns",
+        ),
+        (
+            format!("SELECT {} FROM heart_rate", listed("unit ~ '[ab]{100000}'", 3)),
+            "too large together",
+        ),
+    ] {
+        let message = wrong(&person, &text).await;
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[tokio::test]
 async fn a_pattern_that_is_the_same_for_all_rows_may_be_put_together() {
     let person = person();
     person

@@ -46,13 +46,17 @@ pub(in crate::query::sql) fn with_names_of_their_own(
 pub(super) fn unique_names(held: &[&str]) -> Vec<String> {
     let all: HashSet<&str> = held.iter().copied().collect();
     let mut taken: HashSet<String> = HashSet::new();
+    // The last number of each name. Smaller ones are taken, and stay so.
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
     let mut names = Vec::with_capacity(held.len());
     for name in held {
         let mut own = (*name).to_owned();
-        let mut count = 1;
-        while taken.contains(&own) || (count > 1 && all.contains(own.as_str())) {
-            count += 1;
-            own = format!("{name}_{count}");
+        if taken.contains(&own) {
+            let number = numbers.entry(name).or_insert(1);
+            while taken.contains(&own) || all.contains(own.as_str()) {
+                *number += 1;
+                own = format!("{name}_{number}");
+            }
         }
         taken.insert(own.clone());
         names.push(own);
@@ -71,6 +75,10 @@ mod tests {
         assert_eq!(
             unique_names(&["a", "a", "a_2", "a_2"]),
             ["a", "a_3", "a_2", "a_2_2"]
+        );
+        assert_eq!(
+            unique_names(&["a", "a", "b", "a", "a_4", "b", "a"]),
+            ["a", "a_2", "b", "a_3", "a_4", "b_2", "a_5"]
         );
     }
 }

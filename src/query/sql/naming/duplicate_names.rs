@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Ident, Query, Select, S
 use super::columns::unique_names;
 use super::group_keys::{self, KEY};
 use super::planned_name;
+use crate::query::sql::unfolding::in_plan;
 
 /// The beginning of the names that expressions are planned with.
 const PLANNED_PREFIX: &str = "__column_";
@@ -38,12 +39,18 @@ pub(in crate::query::sql) fn tells_of_names(error: &DataFusionError) -> bool {
     is_about_names(error) || message.contains(PLANNED_PREFIX) || message.contains(KEY)
 }
 
-/// For each `*` of the outermost SELECTs, in order, a query whose columns it stands for.
+/// For each `*` of the outermost SELECTs, but for those that one before it is like, a query whose columns it
+/// stands for.
 pub(in crate::query::sql) fn wildcards(query: &Query) -> Vec<Query> {
     let mut probes = Vec::new();
     let mut whole = query.clone();
     for_each_outermost(&mut whole.body, &mut |select: &mut Select| {
+        let mut known: Vec<&SelectItem> = Vec::new();
         for item in select.projection.iter().filter(|item| is_wildcard(item)) {
+            if known.contains(&item) {
+                continue;
+            }
+            known.push(item);
             probes.push(Query {
                 body: Box::new(SetExpr::Select(Box::new(Select {
                     projection: vec![item.clone()],
@@ -87,20 +94,27 @@ pub(in crate::query::sql) fn spelled_out(schema: &DFSchema) -> Vec<SelectItem> {
 }
 
 /// Names the columns of the outermost SELECTs so that they can be planned. `spelled_out`: what each `*` of
-/// them stands for.
-pub(in crate::query::sql) fn named_apart(query: &mut Query, spelled_out: Vec<Vec<SelectItem>>) {
+/// them stands for, but for those that one before it is like.
+pub(in crate::query::sql) fn named_apart(query: &mut Query, spelled_out: Vec<Vec<SelectItem>>) -> Result<()> {
     let mut spelled_out = spelled_out.into_iter();
     let mut planned_as = 0;
+    let mut most = 0;
     for_each_outermost(&mut query.body, &mut |select: &mut Select| {
         let selected = std::mem::take(&mut select.projection).into_iter();
+        let mut known: Vec<(SelectItem, Vec<SelectItem>)> = Vec::new();
         let items = selected.flat_map(|item| {
-            if is_wildcard(&item) {
-                spelled_out.next().unwrap_or_else(|| vec![item])
-            } else {
-                vec![item]
+            if !is_wildcard(&item) {
+                return vec![item];
             }
+            if let Some((_, meant)) = known.iter().find(|(known, _)| *known == item) {
+                return meant.clone();
+            }
+            let meant = spelled_out.next().unwrap_or_else(|| vec![item.clone()]);
+            known.push((item, meant.clone()));
+            meant
         });
         let items: Vec<SelectItem> = items.collect();
+        most = most.max(items.len());
         let names: Vec<String> = items
             .iter()
             .map(|item| {
@@ -117,6 +131,7 @@ pub(in crate::query::sql) fn named_apart(query: &mut Query, spelled_out: Vec<Vec
             .map(|((item, held), own)| renamed(item, held, own))
             .collect();
     });
+    in_plan::refuse_wide(most)
 }
 
 /// The item under the name `own`, if that is not the one that it has already.

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType, ExactNumberInfo, Expr, GroupByExpr, Join, JoinConstraint,
     JoinOperator, Query, Select, SelectFlavor, SelectItem, SelectModifiers, SetExpr, SetOperator,
-    SetQuantifier, TableAlias, TableFactor, TableWithJoins, Visitor, WildcardAdditionalOptions,
+    SetQuantifier, Spanned, TableAlias, TableFactor, TableWithJoins, Visitor, WildcardAdditionalOptions,
 };
 
 use crate::query::sql::bounds::endless;
@@ -21,6 +21,10 @@ use super::refusal::{Refusal, Where, because, refuse_any, refused, start};
 
 /// The most tables and functions that one query reads from: fifty joins.
 const MOST_TABLES: usize = 51;
+/// The most columns that a SELECT or a row of VALUES names: all those of several types.
+const MOST_NAMED: usize = 1_000;
+/// The most tables all of whose columns a SELECT asks for: twice as many as there are.
+const MOST_OF_ALL_COLUMNS: usize = 2 * MOST_TABLES;
 
 /// Checks every clause of a query, and counts its tables.
 #[derive(Default)]
@@ -114,10 +118,14 @@ impl Visitor for Clauses {
     }
 }
 
-/// Refuses operations on queries that would not count how often a row is there.
+/// Refuses queries that name too many columns, and operations on queries that would not count how often a row
+/// is there.
 fn counted(body: &SetExpr) -> ControlFlow<Refusal> {
     let mut bodies = vec![body];
     while let Some(body) = bodies.pop() {
+        if let SetExpr::Values(values) = body {
+            values.rows.iter().try_for_each(|row| few_columns(&row.content))?;
+        }
         let SetExpr::SetOperation {
             left,
             op,
@@ -203,6 +211,8 @@ fn of_select(select: &Select) -> ControlFlow<Refusal> {
         GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers) => modifiers,
     };
     let modifiers = select_modifiers.as_ref().is_some_and(SelectModifiers::is_any_set);
+    few_columns(projection)?;
+    few_of_all_columns(select)?;
     projection.iter().try_for_each(selected)?;
     refuse_any(
         [
@@ -216,6 +226,38 @@ fn of_select(select: &Select) -> ControlFlow<Refusal> {
         ],
         select,
     )
+}
+
+fn few_columns(named: &[impl Spanned]) -> ControlFlow<Refusal> {
+    match named.get(MOST_NAMED) {
+        Some(column) => because(
+            format!("more than {MOST_NAMED} columns are named up to here; ask for them in several queries"),
+            Where::At(start(column)),
+        ),
+        None => ControlFlow::Continue(()),
+    }
+}
+
+/// Refuses a `*` that makes too many columns beside others, before it is known which they are.
+fn few_of_all_columns(select: &Select) -> ControlFlow<Refusal> {
+    let joined = select.from.iter().map(|tables| 1 + tables.joins.len());
+    let tables: usize = joined.sum();
+    let mut of_all = 0;
+    for item in &select.projection {
+        of_all += match item {
+            SelectItem::Wildcard(_) => tables,
+            SelectItem::QualifiedWildcard(..) => 1,
+            _ => 0,
+        };
+        if of_all > MOST_OF_ALL_COLUMNS {
+            let message = format!(
+                "all columns of more than {MOST_OF_ALL_COLUMNS} tables are named up to here; name those of each \
+                 table once"
+            );
+            return because(message, Where::At(start(item)));
+        }
+    }
+    ControlFlow::Continue(())
 }
 
 fn selected(item: &SelectItem) -> ControlFlow<Refusal> {

@@ -24,6 +24,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan};
 
 /// The most steps of a plan, each counted as often as it is copied and checked.
 const MOST_STEPS: usize = 4_096;
+/// The most columns of a step. Several passes look each of them up among the others.
+const MOST_COLUMNS: usize = 2_000;
 /// The most parts of expressions, each counted as often as it may be copied and checked.
 const MOST_PARTS: u64 = 1 << 19;
 /// The most parts that the optimizer copies of an expression to write it in another way.
@@ -44,6 +46,17 @@ pub(in crate::query::sql) fn refuse_large(plan: &LogicalPlan) -> Result<()> {
         within: 0,
     };
     counting.step(plan).map(drop)
+}
+
+/// Refuses a step of too many columns.
+pub(in crate::query::sql) fn refuse_wide(columns: usize) -> Result<()> {
+    if columns <= MOST_COLUMNS {
+        return Ok(());
+    }
+    plan_err!(
+        "a step of the query has more than {MOST_COLUMNS} columns once each * stands for them; name those that \
+         you need, and join fewer queries with many columns"
+    )
 }
 
 struct PartCounter {
@@ -81,6 +94,7 @@ impl PartCounter {
                  more than once, and join instead of asking within"
             );
         }
+        refuse_wide(plan.schema().fields().len())?;
         let inputs = plan.inputs();
         let schema = merge_schema(&inputs);
         let counted = inputs.iter().map(|input| self.step(input));
@@ -295,6 +309,19 @@ mod tests {
         assert_eq!(refusal(&nested(8, 1)), None);
         let message = refusal(&nested(9, 1)).unwrap();
         assert!(message.contains("within each other"), "{message}");
+    }
+
+    #[test]
+    fn steps_of_many_columns_are_refused() {
+        let wide = |columns: usize| {
+            let columns = (0..columns).map(|column| lit(1).alias(format!("c{column}")));
+            let rows = LogicalPlanBuilder::empty(true);
+            let rows = rows.project(columns.collect::<Vec<_>>()).unwrap();
+            rows.project(vec![col("c0")]).unwrap().build().unwrap()
+        };
+        assert_eq!(refusal(&wide(MOST_COLUMNS)), None);
+        let message = refusal(&wide(MOST_COLUMNS + 1)).unwrap();
+        assert!(message.contains("2000 columns once each *"), "{message}");
     }
 
     type Make = fn(Expr) -> Expr;
