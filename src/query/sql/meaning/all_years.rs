@@ -1,11 +1,13 @@
 //! Functions of moments that the engine would bring to nanoseconds, which reach from 1677 to 2262 only. Here
-//! they stay in microseconds, so that they have a value in all years. Knows functions and types only.
+//! they stay in microseconds, so that they have a value in all years, or are refused where they have none.
+//! Knows functions and types only.
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::AsArray as _;
 use datafusion::arrow::array::timezone::Tz;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, TimeUnit};
+use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
@@ -28,6 +30,7 @@ pub(in crate::query::sql) fn instead_of(function: &Arc<ScalarUDF>, now: Instant)
         "now" => ScalarUDF::new_from_impl(StandIn::new(function, Now(now.micros()))),
         "date_trunc" => ScalarUDF::new_from_impl(StandIn::new(function, DateTrunc)),
         "to_char" => ScalarUDF::new_from_impl(StandIn::new(function, ToChar)),
+        "to_timestamp" => ScalarUDF::new_from_impl(StandIn::new(function, ToTimestamp)),
         _ => return None,
     }))
 }
@@ -73,6 +76,37 @@ impl Change for ToChar {
 
     fn invoke(&self, engine: &ScalarUDF, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         engine.invoke_with_args(arguments)
+    }
+}
+
+/// `to_timestamp(seconds)`, which the engine refuses for whole numbers that nanoseconds do not reach, but for
+/// others is the last moment that they do.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ToTimestamp;
+
+impl Change for ToTimestamp {
+    fn invoke(&self, engine: &ScalarUDF, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if let Some(seconds) = arguments.args.first()
+            && seconds.data_type().is_floating()
+        {
+            refuse_beyond_nanoseconds(seconds, arguments.number_rows)?;
+        }
+        engine.invoke_with_args(arguments)
+    }
+}
+
+fn refuse_beyond_nanoseconds(seconds: &ColumnarValue, rows: usize) -> Result<()> {
+    // The first power of two that they do not reach.
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    let seconds = seconds.cast_to(&DataType::Float64, None)?.to_array(rows)?;
+    let mut given = seconds.as_primitive::<Float64Type>().iter().flatten();
+    let is_reached = |seconds: f64| (-BEYOND..BEYOND).contains(&(seconds * 1e9));
+    match given.find(|seconds| !is_reached(*seconds)) {
+        Some(seconds) => exec_err!(
+            "{seconds} seconds are no time from 1677 to 2262, which is as far as nanoseconds reach, and \
+             to_timestamp counts in them: leave such times out, or use to_timestamp_seconds"
+        ),
+        None => Ok(()),
     }
 }
 
@@ -169,5 +203,25 @@ impl ScalarUDFImpl for AtTimeZone {
             return moments.cast_to(data_type, None);
         };
         by_array(moments, |times| local_times::moments(times, zone))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_of_seconds_are_refused_where_whole_ones_are() {
+        let fits = |seconds: Option<f64>| {
+            let seconds = ColumnarValue::Scalar(ScalarValue::Float64(seconds));
+            refuse_beyond_nanoseconds(&seconds, 1).is_ok()
+        };
+        for seconds in [0.5, -1.5, 9_223_372_036.0, -9_223_372_036.0] {
+            assert!(fits(Some(seconds)), "{seconds}");
+        }
+        for seconds in [1e10, -1e10, 9_223_372_037.0, 1e300, f64::NAN, f64::INFINITY] {
+            assert!(!fits(Some(seconds)), "{seconds}");
+        }
+        assert!(fits(None));
     }
 }
