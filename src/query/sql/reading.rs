@@ -23,6 +23,7 @@ mod not_exists;
 pub(super) mod parameters;
 mod refusal;
 mod rows;
+mod short_texts;
 mod short_times;
 pub(super) mod statement;
 pub(super) mod text;

@@ -33,6 +33,7 @@ use super::not_exists;
 use super::parameters::Parameters;
 use super::refusal::{Refusal, Where};
 use super::rows::Rows;
+use super::short_texts::ShortTexts;
 use super::short_times::WithSeconds;
 use super::text::QueryText;
 
@@ -81,6 +82,7 @@ pub(in crate::query::sql) fn read(
     if let ControlFlow::Break(window) = change_through(query, &mut NamedWindows::default()) {
         return Err(placed(window));
     }
+    let ControlFlow::Continue(()) = change_through(query, &mut ShortTexts);
     if let ControlFlow::Break(clause) = look_through(query, &mut Clauses::default()) {
         return Err(placed(clause));
     }
