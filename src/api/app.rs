@@ -103,4 +103,4 @@ pub struct App {
 }
 
 /// The state of every route.
-pub type Shared = Arc<App>;
+pub type AppState = Arc<App>;

@@ -6,7 +6,7 @@ use axum::http::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::body::text;
 use crate::api::problem::ApiError;
 use crate::api::whole_body::{Bounds, whole};
@@ -26,10 +26,10 @@ const FACTOR: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Document(pub Value);
 
-impl FromRequest<Shared> for Document {
+impl FromRequest<AppState> for Document {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &Shared) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiError> {
         received(request, app, Ok).await.map(Self)
     }
 }
@@ -38,10 +38,10 @@ impl FromRequest<Shared> for Document {
 #[derive(Clone, Copy, Debug)]
 pub struct Sent<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
+impl<T: DeserializeOwned> FromRequest<AppState> for Sent<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &Shared) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiError> {
         let read = |document: Value| {
             strict_json::read(&document).map_err(|error| {
                 ApiError::from(Fault::misread(vec!["body".into()], error.path(), error.inner()))
@@ -54,7 +54,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
 /// What `read` makes of the JSON object in a request's body, while memory for the object is held.
 async fn received<T>(
     request: Request,
-    app: &Shared,
+    app: &AppState,
     read: impl FnOnce(Value) -> Result<T, ApiError>,
 ) -> Result<T, ApiError> {
     let (mut parts, body) = request.into_parts();

@@ -11,7 +11,7 @@ use axum::routing::MethodRouter;
 use utoipa::openapi::OpenApi as Document;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 
 /// The endpoint of one or more handlers, whose documentation stands beside them and which serve at one
 /// address, each under methods of its own.
@@ -41,18 +41,18 @@ pub(crate) use endpoint;
 pub struct Endpoint {
     /// The address in the documentation of each handler; all must have the same one.
     pub addresses: BTreeSet<String>,
-    pub methods: MethodRouter<Shared>,
-    pub described: Arc<dyn Fn() -> UtoipaMethodRouter<Shared> + Send + Sync>,
+    pub methods: MethodRouter<AppState>,
+    pub described: Arc<dyn Fn() -> UtoipaMethodRouter<AppState> + Send + Sync>,
 }
 
 /// Adds to the documentation of routes, or changes it.
-type Saying = Box<dyn FnOnce(OpenApiRouter<Shared>) -> OpenApiRouter<Shared> + Send>;
+type Saying = Box<dyn FnOnce(OpenApiRouter<AppState>) -> OpenApiRouter<AppState> + Send>;
 
 /// Routes, and how to make their documentation.
 #[derive(Default)]
 #[must_use]
 pub struct Routes {
-    router: Router<Shared>,
+    router: Router<AppState>,
     sayings: Vec<Saying>,
 }
 
@@ -85,14 +85,14 @@ impl Routes {
     /// These routes, with `change` applied to their documentation.
     pub fn saying(
         mut self,
-        change: impl FnOnce(OpenApiRouter<Shared>) -> OpenApiRouter<Shared> + Send + 'static,
+        change: impl FnOnce(OpenApiRouter<AppState>) -> OpenApiRouter<AppState> + Send + 'static,
     ) -> Self {
         self.sayings.push(Box::new(change));
         self
     }
 
     /// The routes without their documentation.
-    pub fn into_router(self) -> Router<Shared> {
+    pub fn into_router(self) -> Router<AppState> {
         self.router
     }
 
@@ -104,9 +104,9 @@ impl Routes {
 }
 
 #[cfg(test)]
-impl From<Router<Shared>> for Routes {
+impl From<Router<AppState>> for Routes {
     /// Routes without documentation.
-    fn from(router: Router<Shared>) -> Self {
+    fn from(router: Router<AppState>) -> Self {
         Self {
             router,
             sayings: Vec::new(),
@@ -114,7 +114,7 @@ impl From<Router<Shared>> for Routes {
     }
 }
 
-fn all_of(sayings: Vec<Saying>) -> OpenApiRouter<Shared> {
+fn all_of(sayings: Vec<Saying>) -> OpenApiRouter<AppState> {
     sayings
         .into_iter()
         .fold(OpenApiRouter::new(), |said, saying| saying(said))

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, Problem};
 use crate::api::query_params::NoParams;
@@ -40,7 +40,7 @@ pub async fn live(_query: Checked<NoParams>) -> Json<Health> {
 #[utoipa::path(get, path = "/health/ready", tag = "operation", security(()), params(Checked<NoParams>),
     responses((status = 200, body = Health), (status = 422),
         (status = 503, body = Problem, content_type = "application/problem+json")))]
-pub async fn ready(State(app): State<Shared>, _query: Checked<NoParams>) -> Response {
+pub async fn ready(State(app): State<AppState>, _query: Checked<NoParams>) -> Response {
     if !app.commits.is_working() {
         let not_ready = NotReady {
             part: "the committing task",
@@ -58,7 +58,7 @@ pub async fn ready(State(app): State<Shared>, _query: Checked<NoParams>) -> Resp
 #[utoipa::path(get, path = "/metrics", tag = "operation", security(()), params(Checked<NoParams>),
     responses((status = 200, description = "Numbers", body = String,
         content_type = "application/openmetrics-text"), (status = 422)))]
-pub async fn metrics(State(app): State<Shared>, _query: Checked<NoParams>) -> Response {
+pub async fn metrics(State(app): State<AppState>, _query: Checked<NoParams>) -> Response {
     // These two are read from their queues now; everything else was counted as it happened.
     app.metrics.meters.commits.waiting.set(app.commits.depth() as i64);
     app.metrics

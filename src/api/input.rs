@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::docs::bodies::{DataTypeChange, NewDataType};
 use crate::api::document::Document;
 use crate::api::endpoints::{Routes, endpoint};
@@ -75,12 +75,12 @@ const COLUMNS: [ListedColumn; 22] = joined(&ENTRY, &OWN);
     responses((status = 200, description = "Own types", body = [OwnEntry]), (status = 422),
         (status = 429)))]
 pub async fn list(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ListQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(Shared::clone(&app), reader.person(), async move {
+    aside(AppState::clone(&app), reader.person(), async move {
         let own = app.types.all_own(reader.person()).await?;
         let wanted = own
             .iter()
@@ -98,7 +98,7 @@ pub async fn list(
     responses((status = 201, description = "The new type", body = OwnEntry), (status = 404), (status = 413),
         (status = 415), (status = 422)))]
 pub async fn create(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(base): Path<String>,
     _query: Checked<NoParams>,
@@ -117,7 +117,7 @@ pub async fn create(
     params(("base" = inline(Base), Path), ("id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The type", body = OwnEntry), (status = 404), (status = 422)))]
 pub async fn one(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path((base, id)): Path<(String, String)>,
     Checked(query): Checked<ListingQuery>,
@@ -138,7 +138,7 @@ pub async fn one(
     responses((status = 200, description = "The changed type", body = OwnEntry), (status = 404),
         (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn change(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path((base, id)): Path<(String, String)>,
     _query: Checked<NoParams>,

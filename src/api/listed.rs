@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::api::answer::listing;
 use crate::api::answer_headers::{content_tag, header_value, is_known, not_modified};
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::failures::Broken;
 use crate::api::layers::heads::deferred;
 use crate::api::problem::ApiError;
@@ -97,7 +97,7 @@ impl FromParams for ListingQuery {
 /// Makes a listing that may be long: it takes a place like a question, and is made where questions are
 /// computed, since others wait for the thread that a connection is served by.
 pub async fn aside(
-    app: Shared,
+    app: AppState,
     person: PersonId,
     making: impl Future<Output = Result<Response, ApiError>> + Send + 'static,
 ) -> Result<Response, ApiError> {

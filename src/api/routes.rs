@@ -7,7 +7,7 @@ use tower::util::{MapRequest, option_layer};
 use utoipa::OpenApi;
 use utoipa::openapi::{OpenApi as Document, Server};
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::data::frames::Reads;
 use crate::api::endpoints::{Routes, endpoint};
 use crate::api::layers::passage::{Passage, inner_passage, passage};
@@ -49,7 +49,7 @@ fn operations_routes() -> Routes {
 }
 
 /// Health and metrics alone, for a separate address.
-pub fn operations(app: Shared) -> Router {
+pub fn operations(app: AppState) -> Router {
     Routes::new()
         .with(endpoint!(health::live))
         .with(endpoint!(health::ready))
@@ -63,7 +63,7 @@ pub fn operations(app: Shared) -> Router {
 
 /// Routes for calls from inside the service in somebody's name: the reader is known, and the outer request
 /// does the disclosing.
-fn inside(routes: Routes, app: Shared) -> Router {
+fn inside(routes: Routes, app: AppState) -> Router {
     let routes = routes
         .into_router()
         .fallback(nothing_here)
@@ -73,12 +73,12 @@ fn inside(routes: Routes, app: Shared) -> Router {
 }
 
 /// The whole service as one router.
-pub fn router(app: Shared) -> Router {
+pub fn router(app: AppState) -> Router {
     assembled(app, interface_routes)
 }
 
 /// The router with `interface` behind the wall.
-pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
+pub(crate) fn assembled(app: AppState, interface: fn() -> Routes) -> Router {
     let open = if app.settings.operations_address.is_some() {
         open_routes
     } else {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::api::accepted::AcceptedTokens;
 use crate::api::admission::{Admission, Room};
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::metrics::Metrics;
 use crate::api::rates::Rates;
 use crate::api::readiness::Readiness;
@@ -74,7 +74,7 @@ const BODY_MEMORY_WAIT: Duration = Duration::from_secs(10);
 
 /// The service, ready to be served.
 pub(super) struct Assembly {
-    pub app: Shared,
+    pub app: AppState,
     /// What background work reads and writes.
     pub stores: UpkeepStores,
     pub committing: JoinHandle<()>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::catalog::{CatalogError, Subject, WithDamage};
 use crate::model::erasure::ErasureMark;
 use crate::model::time::Instant;
@@ -34,7 +34,7 @@ struct Forgotten {
 }
 
 /// Checks regularly whether somebody was erased, until `stop` is called.
-pub(super) async fn run(app: Shared, files: PieceFiles, interval: Duration, stop: CancellationToken) {
+pub(super) async fn run(app: AppState, files: PieceFiles, interval: Duration, stop: CancellationToken) {
     let mut forgotten = Forgotten::default();
     while paused(&stop, interval.max(SHORTEST_PAUSE)).await {
         if let Err(error) = look(&app, &files, interval, &mut forgotten).await {

@@ -9,7 +9,7 @@ use axum::response::Response;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
 use crate::api::header_names::X_SVC_PERIODS_LEFT_OUT;
@@ -171,7 +171,7 @@ impl FromParams for ValuesQuery {
     params(("data_type" = String, Path), ("resolution" = inline(Resolution), Path), Checked<CountQuery>),
     responses(Records, (status = 403), (status = 404), (status = 422)))]
 pub async fn event_aggregate(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     request: ReadRequest,
     Path((data_type, resolution)): Path<(String, String)>,
     Checked(query): Checked<CountQuery>,
@@ -189,7 +189,7 @@ pub async fn event_aggregate(
     params(("data_type" = String, Path), ("resolution" = inline(Resolution), Path), Checked<ValuesQuery>),
     responses(Records, (status = 403), (status = 404), (status = 422)))]
 pub async fn metric_aggregate(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     request: ReadRequest,
     Path((data_type, resolution)): Path<(String, String)>,
     Checked(query): Checked<ValuesQuery>,

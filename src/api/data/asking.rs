@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::extract::Owner;
 use crate::api::problem::ApiError;
 use crate::auth::grants::{Denied, GrantAuthority, Refused};
@@ -28,10 +28,10 @@ pub struct Asking {
     pub owner: PersonId,
 }
 
-impl FromRequestParts<Shared> for Asking {
+impl FromRequestParts<AppState> for Asking {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let request = ReadRequest::from_request_parts(parts, state).await?;
         let Owner(owner) = Owner::from_request_parts(parts, state).await?;
         Ok(Self { request, owner })
@@ -42,7 +42,7 @@ impl Asking {
     /// The permit to read a built-in type in `range`.
     pub async fn granted(
         &self,
-        app: &Shared,
+        app: &AppState,
         name: &str,
         range: TimeRange,
     ) -> Result<Granted<GrantAuthority>, ApiError> {
@@ -52,7 +52,7 @@ impl Asking {
     /// The permit to read a built-in type in `range`, or `None` where the reader may not read the type.
     pub async fn granted_if_shared(
         &self,
-        app: &Shared,
+        app: &AppState,
         name: &str,
         range: TimeRange,
     ) -> Result<Option<Granted<GrantAuthority>>, ApiError> {

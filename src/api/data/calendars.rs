@@ -5,7 +5,7 @@ use axum::response::Response;
 use uuid::Uuid;
 
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::docs::answers::{CalendarEvents, Calendars};
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
@@ -45,7 +45,7 @@ impl FromParams for CalendarsQuery {
     params(("svc_userid" = Uuid, Path), Checked<CalendarsQuery>),
     responses(Calendars, (status = 403), (status = 422)))]
 pub async fn calendars(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<CalendarsQuery>,
 ) -> Result<Response, ApiError> {
@@ -94,7 +94,7 @@ impl FromParams for EventsQuery {
     params(("svc_userid" = Uuid, Path), Checked<EventsQuery>),
     responses(CalendarEvents, (status = 403), (status = 422)))]
 pub async fn calendar_events(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<EventsQuery>,
 ) -> Result<Response, ApiError> {

@@ -9,7 +9,7 @@ use axum::response::Response;
 use serde_json::Value;
 
 use crate::api::answer::listing;
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::entry_columns::ENTRY;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, ListingQuery, aside, listed_as, one_as};
@@ -41,12 +41,12 @@ const ENTRIES: [ListedColumn; 16] = joined(&ENTRY, &[ListedColumn::new("column_u
 #[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", params(Checked<ListingQuery>),
     responses((status = 200, description = "Data types", body = [ListEntry]), (status = 429)))]
 pub async fn data_types(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(Shared::clone(&app), reader.person(), async move {
+    aside(AppState::clone(&app), reader.person(), async move {
         let mut entries: Vec<Value> = app
             .types
             .registry()
@@ -92,12 +92,12 @@ impl FromParams for CatalogQuery {
     responses((status = 200, description = "Catalogue entries", body = [CatalogEntry]), (status = 403),
         (status = 404), (status = 422), (status = 429)))]
 pub async fn catalog(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<CatalogQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(Shared::clone(&app), reader.person(), async move {
+    aside(AppState::clone(&app), reader.person(), async move {
         let permit = listed_types(&app, &reader, query.owner).await?;
         let owner = permit.owner();
         let names = named_types(&app, &reader, owner, &query.data_type).await?;
@@ -205,7 +205,7 @@ impl FromParams for SchemaQuery {
     responses((status = 200, description = "Catalogue entry", body = CatalogEntry), (status = 403),
         (status = 404), (status = 422)))]
 pub async fn catalog_entry(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path((data_type, api_version)): Path<(String, String)>,
     Checked(query): Checked<EntryQuery>,
@@ -224,7 +224,7 @@ pub async fn catalog_entry(
     responses((status = 200, description = "JSON Schema, draft 2020-12", body = Object), (status = 403),
         (status = 404), (status = 422)))]
 pub async fn catalog_schema(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path((data_type, api_version)): Path<(String, String)>,
     Checked(query): Checked<SchemaQuery>,

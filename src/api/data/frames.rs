@@ -26,7 +26,7 @@ use uuid::Uuid;
 use self::question::question_address;
 pub use self::sweep::sweep;
 use crate::api::answer_headers::header_value;
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::docs::bodies::RawBytes;
 use crate::api::document::Sent;
 use crate::api::download::{FileLabel, download};
@@ -123,7 +123,7 @@ impl FrameStatus {
     responses((status = 201, description = "The frame", body = FrameStatus), (status = 403), (status = 404),
         (status = 413), (status = 415), (status = 422), (status = 429), (status = 504)))]
 pub async fn create(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     _query: Checked<NoParams>,
     Extension(reads): Extension<Reads>,
@@ -212,7 +212,7 @@ const COLUMNS: [ListedColumn; 8] = [
     params(Checked<ListingQuery>),
     responses((status = 200, description = "Frames", body = [FrameStatus]), (status = 403)))]
 pub async fn list(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
@@ -232,7 +232,7 @@ pub async fn list(
     responses((status = 200, description = "The frame", body = FrameStatus), (status = 403),
         (status = 404)))]
 pub async fn one(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(frame_id): Path<String>,
     Checked(query): Checked<ListingQuery>,
@@ -254,7 +254,7 @@ pub async fn one(
     params(("frame_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 204, description = "It is gone"), (status = 403), (status = 404)))]
 pub async fn remove(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(frame_id): Path<String>,
     _query: Checked<NoParams>,
@@ -278,7 +278,7 @@ pub async fn remove(
         (status = 304), (status = 403), (status = 412), (status = 416), (status = 422), (status = 429),
         (status = 500), (status = 503)))]
 pub async fn bytes(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     Path((ticket, name)): Path<(String, String)>,
     _query: Checked<NoParams>,
     headers: HeaderMap,

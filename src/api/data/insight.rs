@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::extract::Checked;
 use crate::api::listed::{ListingForm, body_of, computed};
 use crate::api::problem::ApiError;
@@ -72,7 +72,7 @@ impl FromParams for InsightQuery {
     responses((status = 200, description = "The report", body = InsightReport), (status = 422),
         (status = 429), (status = 504)))]
 pub async fn insight(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     request: ReadRequest,
     Checked(query): Checked<InsightQuery>,
 ) -> Result<Response, ApiError> {

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::answer::listing;
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::data::partitions::{belonging_to, partitions_of, readable};
 use crate::api::extract::Checked;
 use crate::api::input::files::{CHANGED_COLUMNS, FileChange, changes};
@@ -83,12 +83,12 @@ const UPDATED_COLUMNS: [ListedColumn; 11] = joined(&COUNTED_COLUMNS, &CHANGED_CO
     responses((status = 200, description = "Counts by data type, and changed files", body = Updates),
         (status = 403), (status = 422), (status = 429)))]
 pub async fn updates(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<AvailableQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(Shared::clone(&app), reader.person(), async move {
+    aside(AppState::clone(&app), reader.person(), async move {
         let AvailableQuery { asked: query, form } = query;
         // The range is one of processing time. A changed record may be of any time.
         let always = TimeRange::ALWAYS;
@@ -171,7 +171,7 @@ const STORED_COLUMNS: [ListedColumn; 4] = [
     responses((status = 200, description = "One object for each type, keyed by the type",
         body = Vec<HashMap<String, Stored>>), (status = 403), (status = 422), (status = 429)))]
 pub async fn data_available(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<AvailableQuery>,
     headers: HeaderMap,
@@ -204,7 +204,7 @@ pub async fn data_available(
 /// What is stored of annotations of which more is shared than of all of their type: their records lie among
 /// those of other annotations. Deleted ones keep their records. Whoever asks holds a place.
 async fn of_annotations(
-    app: &Shared,
+    app: &AppState,
     reader: &Reader,
     permit: &ReadableTypes,
     range: TimeRange,
@@ -284,12 +284,12 @@ const SOURCES: [ListedColumn; 5] = [
     params(Checked<ListingQuery>),
     responses((status = 200, description = "Sources", body = [DataSource]), (status = 429)))]
 pub async fn data_sources(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(Shared::clone(&app), reader.person(), async move {
+    aside(AppState::clone(&app), reader.person(), async move {
         let sources = app.catalog.sources_of(reader.person()).await?;
         let entry = |source: crate::catalog::records::KnownSource| DataSource {
             id: source.id,

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::listed::{ListingForm, body_of, computed};
@@ -59,7 +59,7 @@ impl FromParams for RangeQuery {
     params(("svc_userid" = Uuid, Path), Checked<RangeQuery>),
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn platform_location_updates(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<RangeQuery>,
 ) -> Result<Response, ApiError> {
@@ -108,7 +108,7 @@ impl FromParams for VisitsQuery {
     params(("svc_userid" = Uuid, Path), Checked<VisitsQuery>),
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn platform_location_visits(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<VisitsQuery>,
 ) -> Result<Response, ApiError> {
@@ -179,7 +179,7 @@ impl FromParams for MapsQuery {
     params(("svc_userid" = Uuid, Path), Checked<MapsQuery>),
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn maps_location_updates(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<MapsQuery>,
 ) -> Result<Response, ApiError> {
@@ -231,7 +231,7 @@ const BOUNDS: [ListedColumn; 2] = [
     params(("svc_userid" = Uuid, Path), Checked<BoundsQuery>),
     responses((status = 200, description = "Bounds", body = Bounds), (status = 403), (status = 422)))]
 pub async fn maps_location_bounds(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<BoundsQuery>,
 ) -> Result<Response, ApiError> {
@@ -294,7 +294,7 @@ impl FromParams for UpdatesQuery {
     params(("svc_userid" = Uuid, Path), Checked<UpdatesQuery>),
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn location_updates(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<UpdatesQuery>,
 ) -> Result<Response, ApiError> {
@@ -323,7 +323,7 @@ pub(super) fn location_sources(params: &mut Params<'_>) -> Option<Vec<LocationSo
 /// The permits to read the updates of `sources`. Where none is named, those of the sources that the reader
 /// may see, if there are any.
 pub(super) async fn updates_of(
-    app: &Shared,
+    app: &AppState,
     asking: &Asking,
     sources: &[LocationSource],
     range: TimeRange,
@@ -349,7 +349,7 @@ pub(super) async fn updates_of(
 
 /// The rows of the source that `text` names: by the id that sources are listed with, by its vendor's id, or
 /// as its rows name it.
-async fn of_source(app: &Shared, owner: PersonId, text: Option<String>) -> Result<Option<OneOf>, ApiError> {
+async fn of_source(app: &AppState, owner: PersonId, text: Option<String>) -> Result<Option<OneOf>, ApiError> {
     let Some(text) = text else { return Ok(None) };
     let mut values = Vec::new();
     if let Ok(id) = Uuid::try_parse(&text) {

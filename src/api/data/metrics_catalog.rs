@@ -6,7 +6,7 @@ use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::extract::Checked;
 use crate::api::listed::{ListingQuery, listed_as};
 use crate::api::problem::ApiError;
@@ -43,7 +43,7 @@ pub struct DataMetric {
     responses((status = 200, description = "Metrics", body = [DataMetric])))]
 pub async fn metrics_catalog(
     _reader: Reader,
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {

@@ -11,7 +11,7 @@ use axum::response::Response;
 use crate::api::admission::AdmissionSlot;
 use crate::api::answer::{Request, Sending, answer, entity_tag};
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
 use crate::model::time::Instant;
@@ -29,10 +29,10 @@ pub struct ReadRequest {
     depends_on_more: AtomicBool,
 }
 
-impl FromRequestParts<Shared> for ReadRequest {
+impl FromRequestParts<AppState> for ReadRequest {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let begun = Moment::now();
         Ok(Self {
             reader: Reader::from_request_parts(parts, state).await?,

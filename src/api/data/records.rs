@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::cursor::Pages;
 use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
@@ -114,7 +114,7 @@ impl RecordSelection {
     params(("data_type" = String, Path), Checked<RecordsQuery>),
     responses(Records, (status = 403), (status = 404), (status = 422)))]
 pub async fn event(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     request: ReadRequest,
     Path(data_type): Path<String>,
     Checked(query): Checked<RecordsQuery>,
@@ -127,7 +127,7 @@ pub async fn event(
     params(("data_type" = String, Path), Checked<RecordsQuery>),
     responses(Records, (status = 403), (status = 404), (status = 422)))]
 pub async fn metric(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     request: ReadRequest,
     Path(data_type): Path<String>,
     Checked(query): Checked<RecordsQuery>,
@@ -235,7 +235,7 @@ impl FromParams for LatestQuery {
     responses(Records, (status = 403), (status = 404), (status = 422)))]
 #[deprecated = "the interface keeps it for older clients"]
 pub async fn latest_event(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     request: ReadRequest,
     Path(data_type): Path<String>,
     Checked(query): Checked<LatestQuery>,
@@ -290,7 +290,7 @@ const SUMMARY: [ListedColumn; 4] = [
         (status = 404), (status = 422)))]
 #[deprecated = "the interface keeps it for older clients"]
 pub async fn event_summary(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     request: ReadRequest,
     Path(data_type): Path<String>,
     Checked(query): Checked<SummaryQuery>,

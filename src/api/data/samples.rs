@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
@@ -51,7 +51,7 @@ impl FromParams for SamplesQuery {
     params(("svc_userid" = Uuid, Path), Checked<SamplesQuery>),
     responses(Rows, (status = 403), (status = 404), (status = 422)))]
 pub async fn metric_samples(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     request: ReadRequest,
     Owner(owner): Owner,
     Checked(query): Checked<SamplesQuery>,

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Notes};
@@ -105,7 +105,7 @@ impl FromParams for SelectorQuery {
     params(Checked<SelectorQuery>),
     responses(Rows, (status = 403), (status = 404), (status = 422)))]
 pub async fn selected_records(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     request: ReadRequest,
     Checked(query): Checked<SelectorQuery>,
     Extension(notes): Extension<Notes>,

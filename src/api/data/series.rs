@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
@@ -152,7 +152,7 @@ impl GridQuery {
     params(("svc_userid" = Uuid, Path), Checked<SeriesQuery>),
     responses(Rows, (status = 403), (status = 404), (status = 422)))]
 pub async fn metric_time_series(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     request: ReadRequest,
     Owner(owner): Owner,
     Checked(query): Checked<SeriesQuery>,
@@ -215,7 +215,7 @@ pub async fn metric_time_series(
     params(Checked<GroupedQuery>),
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn time_series_grouped(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     request: ReadRequest,
     Checked(query): Checked<GroupedQuery>,
 ) -> Result<Response, ApiError> {

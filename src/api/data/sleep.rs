@@ -10,7 +10,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::data::asking::Asking;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
@@ -41,7 +41,7 @@ const PERIOD: &str = "period_start_time";
     params(("svc_userid" = Uuid, Path), Checked<StagesQuery>),
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn sleep_stages(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<StagesQuery>,
 ) -> Result<Response, ApiError> {
@@ -61,7 +61,7 @@ pub async fn sleep_stages(
     params(("svc_userid" = Uuid, Path), Checked<CyclesQuery>),
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn sleep_cycles(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<CyclesQuery>,
 ) -> Result<Response, ApiError> {
@@ -75,7 +75,7 @@ pub async fn sleep_cycles(
     params(("svc_userid" = Uuid, Path), Checked<AggregateQuery>),
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn sleep_agg(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<AggregateQuery>,
 ) -> Result<Response, ApiError> {
@@ -120,7 +120,7 @@ const STAGES: [ListedColumn; 7] = [
     responses((status = 200, description = "The table of stages", body = [SleepStage]), (status = 403),
         (status = 422)))]
 pub async fn sleep_stage_metadata(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Owner(owner): Owner,
     Checked(query): Checked<ListingQuery>,

@@ -13,7 +13,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::data::read_request::ReadRequest;
 use crate::api::docs::answers::QueryRows;
 use crate::api::document::Sent;
@@ -55,7 +55,7 @@ pub struct SqlRequest {
     request_body = SqlRequest,
     responses(QueryRows, (status = 413), (status = 415), (status = 422)))]
 pub async fn sql(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     request: ReadRequest,
     _query: Checked<NoParams>,
     Sent(asked): Sent<SqlRequest>,
@@ -86,7 +86,7 @@ pub async fn sql(
     sending.answer_query(prepared, &form, packing).await
 }
 
-async fn explained(app: &Shared, prepared: &Prepared, show: Show) -> Result<Prepared, ApiError> {
+async fn explained(app: &AppState, prepared: &Prepared, show: Show) -> Result<Prepared, ApiError> {
     let explain = if show == Show::Run {
         Explain::Analyze
     } else {

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
@@ -64,7 +64,7 @@ impl FromParams for AtTimeQuery {
     params(("svc_userid" = Uuid, Path), Checked<AtTimeQuery>),
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn location_at_time(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<AtTimeQuery>,
 ) -> Result<Response, ApiError> {
@@ -133,7 +133,7 @@ impl FromParams for SeriesQuery {
     params(("svc_userid" = Uuid, Path), Checked<SeriesQuery>),
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn location_time_series(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<SeriesQuery>,
 ) -> Result<Response, ApiError> {
@@ -171,7 +171,7 @@ fn wants_names(params: &mut Params<'_>) -> Option<bool> {
 
 /// The rows with the names of their places, if these are wanted, and what the names depend on.
 fn named(
-    app: &Shared,
+    app: &AppState,
     asking: &Asking,
     prepared: Prepared,
     wanted: bool,
@@ -189,7 +189,7 @@ fn named(
 
 /// The visits to fall back on: the device's, if it is among the sources and the reader may see them.
 async fn visits_of(
-    app: &Shared,
+    app: &AppState,
     asking: &Asking,
     updates: &[Updates<GrantAuthority>],
     range: TimeRange,

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::docs::answers::Workouts;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
@@ -39,7 +39,7 @@ impl FromParams for WorkoutsQuery {
     params(("svc_userid" = Uuid, Path), Checked<WorkoutsQuery>),
     responses(Workouts, (status = 403), (status = 422)))]
 pub async fn platform_workouts(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<WorkoutsQuery>,
 ) -> Result<Response, ApiError> {

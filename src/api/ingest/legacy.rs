@@ -11,7 +11,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use sha2::{Digest as _, Sha256};
 
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::body::text;
 use crate::api::docs::bodies::{RawBytes, WrappedRecord};
 use crate::api::extract::Checked;
@@ -46,7 +46,7 @@ use super::run_blocking::run_blocking;
         (status = 411), (status = 413), (status = 415), (status = 422)))]
 #[deprecated = "records need no wrapping: POST /ingest/v1/record/{data_type}"]
 pub async fn wrapped_record(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     _query: Checked<NoParams>,
     headers: HeaderMap,
@@ -65,7 +65,7 @@ pub async fn wrapped_record(
         (status = 411), (status = 413), (status = 415), (status = 422)))]
 #[deprecated = "records need no wrapping: POST /ingest/v1/record/{data_type} with JSON lines"]
 pub async fn wrapped_batch(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     _query: Checked<NoParams>,
     headers: HeaderMap,

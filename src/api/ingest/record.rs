@@ -9,7 +9,7 @@ use axum::response::Response;
 use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::body::broke_off;
 use crate::api::docs::bodies::RawBytes;
 use crate::api::extract::{Checked, Path};
@@ -67,7 +67,7 @@ impl FromParams for RecordQuery {
     responses((status = 201, description = "Stored", body = Uploaded), (status = 404), (status = 409),
         (status = 411), (status = 413), (status = 415), (status = 422)))]
 pub async fn record(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(data_type): Path<String>,
     Checked(query): Checked<RecordQuery>,

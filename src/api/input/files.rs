@@ -18,7 +18,7 @@ use self::named_file::{OwnerQuery, file_id, readable_file};
 pub use self::shapes::FileChange;
 use self::shapes::{CreatedFile, FileChanges, FileInput, FileListing, NewFileInput};
 use crate::api::answer_headers::{is_known, not_modified};
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::docs::common::deprecated;
 use crate::api::document::Sent;
 use crate::api::endpoints::{Routes, endpoint};
@@ -161,12 +161,12 @@ const LISTED_COLUMNS: [ListedColumn; 17] = joined(&[ListedColumn::new("folder", 
     responses((status = 200, description = "Files and folders", body = FileListing), (status = 403),
         (status = 422), (status = 429)))]
 pub async fn list_files(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<FilesQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(Shared::clone(&app), reader.person(), async move {
+    aside(AppState::clone(&app), reader.person(), async move {
         let owner = query.owner.unwrap_or_else(|| reader.person());
         let folder = query.filter.path.as_deref().unwrap_or(TOP);
         let readable = app.grants.files(&reader, owner, folder).await?;
@@ -198,7 +198,7 @@ pub async fn list_files(
     responses((status = 200, description = "The file, and where its bytes go", body = CreatedFile),
         (status = 412), (status = 413), (status = 415), (status = 422)))]
 pub async fn create_file(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     _query: Checked<NoParams>,
     headers: HeaderMap,
@@ -252,12 +252,12 @@ pub(in crate::api) const CHANGED_COLUMNS: [ListedColumn; 9] = [
     responses((status = 200, description = "Changed files", body = FileChanges), (status = 422),
         (status = 429)))]
 pub async fn recent_file_changes(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ChangesQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(Shared::clone(&app), reader.person(), async move {
+    aside(AppState::clone(&app), reader.person(), async move {
         let files = changes(&app, &reader, reader.person(), query.range).await?;
         let answer = FileChanges { files };
         document_as(
@@ -297,7 +297,7 @@ pub async fn changes(
     responses((status = 200, description = "The file", body = FileInput), (status = 403), (status = 404),
         (status = 422)))]
 pub async fn file(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(input_id): Path<String>,
     Checked(query): Checked<OneQuery>,
@@ -332,7 +332,7 @@ pub async fn file(
         (status = 412), (status = "default", description = "Any other refusal", body = Problem,
             content_type = "application/problem+json")))]
 pub async fn delete_file(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(input_id): Path<String>,
     _query: Checked<NoParams>,
@@ -357,7 +357,7 @@ pub async fn delete_file(
     responses((status = 200, description = "The new version", body = FileInput), (status = 404),
         (status = 409), (status = 422)))]
 pub async fn restore_file(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(input_id): Path<String>,
     _query: Checked<NoParams>,

@@ -17,7 +17,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tracing::Span;
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::header_names::X_SVC_EFFECTIVE_RANGE;
 use crate::api::problem::ApiError;
 use crate::api::row_count::RowCount;
@@ -56,7 +56,7 @@ impl Reading {
     }
 
     /// The answer, which is logged first if it discloses others' data.
-    pub async fn disclosed(self, app: &Shared, response: Response) -> Response {
+    pub async fn disclosed(self, app: &AppState, response: Response) -> Response {
         let given = self.reader.disclosures().told();
         // What failed was read all the same, and its error may quote it.
         if given.is_empty() || response.status() == StatusCode::FORBIDDEN {
@@ -79,7 +79,7 @@ impl Reading {
 }
 
 async fn logged(
-    app: Shared,
+    app: AppState,
     reader: Reader,
     endpoint: &str,
     given: &[Disclosure],
@@ -136,7 +136,7 @@ async fn logged(
 
 /// An answer on its way.
 struct Answer {
-    app: Shared,
+    app: AppState,
     reader: Reader,
     /// Empty once they are ended.
     entries: Vec<LogEntry>,

@@ -11,7 +11,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::layers::authentication::authenticate;
 use crate::api::layers::disclosure::Reading;
 use crate::api::layers::heads::heads;
@@ -24,7 +24,7 @@ use crate::api::problem::ApiError;
 /// What the layer works with.
 #[derive(Clone)]
 pub struct Passage {
-    pub app: Shared,
+    pub app: AppState,
     pub looks: PrecheckRoutes,
 }
 
@@ -38,7 +38,7 @@ pub async fn passage(State(passage): State<Passage>, request: Request, next: Nex
 
 /// The part of it for a question within a request: the reader is known, and the outer request does the
 /// disclosing.
-pub async fn inner_passage(State(app): State<Shared>, request: Request, next: Next) -> Response {
+pub async fn inner_passage(State(app): State<AppState>, request: Request, next: Next) -> Response {
     routed(&app, request, next).await
 }
 

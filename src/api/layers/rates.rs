@@ -17,7 +17,7 @@ use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
 
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::header_names::{RATE_LIMIT, RATE_LIMIT_POLICY};
 use crate::api::problem::ApiError;
 use crate::api::rates::{Buckets, Empty, LeftInBucket, WINDOW};
@@ -85,7 +85,7 @@ pub fn charge_person(app: &App, request: Request) -> Result<(Request, ChargedReq
 
 /// The layer of routes that a ticket opens, which have no wall. A ticket that somebody tries is counted
 /// before it is looked at. The bytes of an answer that carries a meter are charged as they are sent.
-pub async fn charge_ticket(State(app): State<Shared>, request: Request, next: Next) -> Response {
+pub async fn charge_ticket(State(app): State<AppState>, request: Request, next: Next) -> Response {
     if let Err(refusal) = charge_address(&app, &request) {
         return *refusal;
     }

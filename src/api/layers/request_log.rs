@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use tracing::{Instrument, Span};
 
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::extract::{Notes, RequestId};
 use crate::api::header_names::{X_IGNORED_PARAMETERS, X_REQUEST_ID, X_SVC_RANGE};
 use crate::api::layers::arrival::awaited;
@@ -34,7 +34,7 @@ const LONGEST_REQUEST_ID: usize = 128;
 const NO_ROUTE: &str = "none";
 
 /// The layer's function.
-pub async fn log_request(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
+pub async fn log_request(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
     let stopwatch = Stopwatch::now();
     let _in_flight = app.metrics.request_begins();
     let id = RequestId(given_id(request.headers()).unwrap_or_else(|| app.ids.next().to_string().into()));

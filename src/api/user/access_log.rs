@@ -8,7 +8,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::extract::Checked;
 use crate::api::listed::{ListingForm, document_as};
 use crate::api::problem::ApiError;
@@ -88,7 +88,7 @@ const COLUMNS: [ListedColumn; 6] = [
     params(Checked<LogQuery>),
     responses((status = 200, description = "A page", body = AccessPage), (status = 422)))]
 pub async fn access_log(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<LogQuery>,
     headers: HeaderMap,

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
@@ -64,7 +64,7 @@ pub struct AccountErasure {
     responses((status = 202, description = "A confirmation to be sent, or the erasure that has begun",
         body = AccountErasure), (status = 422)))]
 pub async fn erase_account(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ErasureQuery>,
 ) -> Result<(StatusCode, Json<AccountErasure>), ApiError> {

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use crate::api::answer::listing;
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::docs::bodies::{AnnotationReplacement, NewAnnotation};
 use crate::api::document::Document;
 use crate::api::extract::{Checked, Path};
@@ -108,12 +108,12 @@ impl FromParams for CreateQuery {
     responses((status = 200, description = "Annotations", body = Vec<AnnotationRow>), (status = 403),
         (status = 422), (status = 429)))]
 pub async fn list(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ListQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(Shared::clone(&app), reader.person(), async move {
+    aside(AppState::clone(&app), reader.person(), async move {
         let permit = readable(&app, &reader, query.owner).await?;
         let annotations = app.annotations.all(permit.owner()).await?;
         let is_asked_for = |annotation: &&AnnotationRow| {
@@ -137,7 +137,7 @@ pub async fn list(
     responses((status = 201, description = "The new annotation", body = AnnotationRow), (status = 413),
         (status = 415), (status = 422)))]
 pub async fn create(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     _query: Checked<CreateQuery>,
     Document(body): Document,
@@ -153,7 +153,7 @@ pub async fn create(
     responses((status = 200, description = "The annotation", body = AnnotationRow), (status = 403),
         (status = 404), (status = 422)))]
 pub async fn one(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(annotation_id): Path<String>,
     Checked(query): Checked<OwnerQuery>,
@@ -180,7 +180,7 @@ pub async fn one(
     responses((status = 200, description = "The annotation as it is then", body = AnnotationRow),
         (status = 403), (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn replace(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(annotation_id): Path<String>,
     Checked(query): Checked<ChangeQuery>,
@@ -200,7 +200,7 @@ pub async fn replace(
     responses((status = 200, description = "The deleted annotation", body = AnnotationRow), (status = 403),
         (status = 404), (status = 409), (status = 422)))]
 pub async fn delete(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(annotation_id): Path<String>,
     Checked(query): Checked<ChangeQuery>,
@@ -218,7 +218,7 @@ pub async fn delete(
     responses((status = 200, description = "The active annotation", body = AnnotationRow), (status = 403),
         (status = 404), (status = 409), (status = 422)))]
 pub async fn cancel_deletion(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(annotation_id): Path<String>,
     Checked(query): Checked<ChangeQuery>,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::extract::{Checked, Owner, Path};
 use crate::api::listed::{ListingForm, ListingQuery, aside, listed_as, one_as};
 use crate::api::path_ids::id_in_path;
@@ -106,12 +106,12 @@ const COLUMNS: [ListedColumn; 11] = [
     operation_id = "list_datasets", tag = "sharing", params(Checked<ListingQuery>),
     responses((status = 200, description = "Datasets", body = Vec<Dataset>), (status = 429)))]
 pub async fn list(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(Shared::clone(&app), reader.person(), async move {
+    aside(AppState::clone(&app), reader.person(), async move {
         let received = app.sharing.received(reader.person()).await?;
         let rows = std::iter::once(Dataset::own()).chain(received.into_iter().map(Dataset::of));
         listed_as(&app, &headers, query.form, &COLUMNS, &rows.collect::<Vec<_>>()).await
@@ -124,7 +124,7 @@ pub async fn list(
     operation_id = "leave_dataset", tag = "sharing", params(("grant_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 204, description = "It is given up"), (status = 404), (status = 409)))]
 pub async fn leave(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(grant): Path<String>,
     _query: Checked<NoParams>,
@@ -163,7 +163,7 @@ const ALLOWED_COLUMNS: [ListedColumn; 2] = [
     params(("svc_userid" = Uuid, Path), Checked<OpenRangeQuery>),
     responses((status = 200, description = "Types", body = AllowedTypes), (status = 422)))]
 pub async fn allowed_types(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Owner(sharer): Owner,
     Checked(query): Checked<OpenRangeQuery>,
@@ -173,7 +173,7 @@ pub async fn allowed_types(
 }
 
 async fn allowed(
-    app: &Shared,
+    app: &AppState,
     reader: &Reader,
     sharer: PersonId,
     query: OpenRangeQuery,
@@ -197,7 +197,7 @@ async fn allowed(
     params(("sharer_svc_userid" = Uuid, Path), Checked<OpenRangeQuery>),
     responses((status = 200, description = "Types", body = AllowedTypes), (status = 422)))]
 pub async fn accessible_types(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(sharer): Path<String>,
     Checked(query): Checked<OpenRangeQuery>,

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use uuid::Uuid;
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingQuery, aside, document_as, listed_as};
@@ -28,7 +28,7 @@ use bodies::{COLUMNS, Datashare, NewDatashare, OneDatashare, SentDatashare};
     responses((status = 201, description = "The new share", body = OneDatashare), (status = 400),
         (status = 413), (status = 415), (status = 422)))]
 pub async fn create(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     _query: Checked<NoParams>,
     Sent(body): Sent<SentDatashare>,
@@ -46,12 +46,12 @@ pub async fn create(
     operation_id = "list_datashares", tag = "sharing", params(Checked<ListingQuery>),
     responses((status = 200, description = "Shares", body = Vec<Datashare>), (status = 429)))]
 pub async fn list(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(Shared::clone(&app), reader.person(), async move {
+    aside(AppState::clone(&app), reader.person(), async move {
         let shares = app.sharing.shares_of(reader.person()).await?;
         let shares: Vec<Datashare> = shares.iter().map(Datashare::of).collect();
         listed_as(&app, &headers, query.form, &COLUMNS, &shares).await
@@ -65,7 +65,7 @@ pub async fn list(
     params(("datashare_id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The share", body = OneDatashare), (status = 404)))]
 pub async fn one(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(id): Path<String>,
     Checked(query): Checked<ListingQuery>,
@@ -85,7 +85,7 @@ pub async fn one(
     responses((status = 200, description = "The share as it is then", body = OneDatashare), (status = 400),
         (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn change(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,
@@ -109,7 +109,7 @@ pub async fn change(
     params(("datashare_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 204, description = "It is gone"), (status = 404), (status = 409)))]
 pub async fn remove(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,

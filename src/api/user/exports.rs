@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::answer_headers::header_value;
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::docs::bodies::RawBytes;
 use crate::api::download::{FileLabel, download};
 use crate::api::extract::{Checked, Path};
@@ -132,7 +132,7 @@ const COLUMNS: [ListedColumn; 12] = [
     params(Checked<ListingQuery>),
     responses((status = 200, description = "Exports", body = [ExportStatus])))]
 pub async fn list(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
@@ -150,7 +150,7 @@ pub async fn list(
     responses((status = 202, description = "The order", body = ExportStatus), (status = 422),
         (status = 429)))]
 pub async fn create(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     _query: Checked<NoParams>,
 ) -> Result<Response, ApiError> {
@@ -166,7 +166,7 @@ pub async fn create(
     responses((status = 200, description = "The export", body = ExportStatus), (status = 404),
         (status = 422)))]
 pub async fn one(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(export_id): Path<String>,
     Checked(query): Checked<ListingQuery>,
@@ -185,7 +185,7 @@ pub async fn one(
     responses((status = 204, description = "It is gone"), (status = 404), (status = 409),
         (status = 422)))]
 pub async fn remove(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(export_id): Path<String>,
     _query: Checked<NoParams>,
@@ -205,7 +205,7 @@ pub async fn remove(
         (status = 206, description = "The range of it", body = RawBytes, content_type = "application/zip"),
         (status = 404), (status = 409), (status = 416), (status = 422)))]
 pub async fn content(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(export_id): Path<String>,
     _query: Checked<NoParams>,

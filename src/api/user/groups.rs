@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::api::answer::listing;
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, ListingQuery, aside, document_as, listed_as};
@@ -33,7 +33,7 @@ use bodies::{COLUMNS, MEMBERS};
     responses((status = 201, description = "The new group", body = OneGroup), (status = 413), (status = 415),
         (status = 422)))]
 pub async fn create(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     _query: Checked<NoParams>,
     Sent(body): Sent<SentGroup>,
@@ -73,12 +73,12 @@ impl FromParams for GroupsQuery {
     responses((status = 200, description = "Groups", body = Vec<GroupEntry>), (status = 422),
         (status = 429)))]
 pub async fn list(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<GroupsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(Shared::clone(&app), reader.person(), async move {
+    aside(AppState::clone(&app), reader.person(), async move {
         let groups = app.sharing.groups_for(reader.person(), query.subscribed).await?;
         let entries = groups.into_iter().map(|group| GroupEntry::of(group, &reader));
         listed_as(&app, &headers, query.form, &COLUMNS, &entries.collect::<Vec<_>>()).await
@@ -91,7 +91,7 @@ pub async fn list(
     operation_id = "get_group", tag = "groups", params(("group_id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The group", body = OneGroup), (status = 404)))]
 pub async fn one(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(id): Path<String>,
     Checked(query): Checked<ListingQuery>,
@@ -112,7 +112,7 @@ pub async fn one(
     responses((status = 200, description = "The group as it is then", body = OneGroup), (status = 403),
         (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn change(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,
@@ -132,7 +132,7 @@ pub async fn change(
     operation_id = "delete_group", tag = "groups", params(("group_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 204, description = "It is gone"), (status = 403), (status = 404), (status = 409)))]
 pub async fn remove(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,
@@ -150,7 +150,7 @@ pub async fn remove(
     responses((status = 200, description = "The membership", body = MembershipEntry), (status = 404),
         (status = 409), (status = 422)))]
 pub async fn join(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,
@@ -166,7 +166,7 @@ pub async fn join(
     responses((status = 200, description = "The membership as it was", body = MembershipEntry),
         (status = 404), (status = 409)))]
 pub async fn quit(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,
@@ -182,13 +182,13 @@ pub async fn quit(
     responses((status = 200, description = "Participants", body = Vec<MembershipEntry>), (status = 403),
         (status = 404)))]
 pub async fn participants(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(id): Path<String>,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(Shared::clone(&app), reader.person(), async move {
+    aside(AppState::clone(&app), reader.person(), async move {
         let participants = app.sharing.participants(reader.person(), group_id(&id)?).await?;
         let entries = participants.into_iter().map(MembershipEntry::of);
         listed_as(&app, &headers, query.form, &MEMBERS, &entries.collect::<Vec<_>>()).await
@@ -202,7 +202,7 @@ pub async fn participants(
     params(("group_id" = Uuid, Path), ("participant_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 200, description = "An object", body = Object), (status = 403), (status = 404)))]
 pub async fn metadata(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path((group, participant)): Path<(String, String)>,
     _query: Checked<NoParams>,
@@ -221,7 +221,7 @@ pub async fn metadata(
     responses((status = 200, description = "What is noted then", body = Object), (status = 403),
         (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn replace_metadata(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(place): Path<(String, String)>,
     _query: Checked<NoParams>,
@@ -239,7 +239,7 @@ pub async fn replace_metadata(
     responses((status = 200, description = "What is noted then", body = Object), (status = 403),
         (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn merge_metadata(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(place): Path<(String, String)>,
     _query: Checked<NoParams>,
@@ -250,7 +250,7 @@ pub async fn merge_metadata(
 }
 
 async fn noted(
-    app: &Shared,
+    app: &AppState,
     reader: &Reader,
     (group, participant): &(String, String),
     change: MetadataChange,

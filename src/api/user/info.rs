@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::api::docs::bodies::PreferencesDocument;
 use crate::api::extract::Checked;
 use crate::api::listed::{ListingForm, one_as};
@@ -144,7 +144,7 @@ const COLUMNS: [ListedColumn; 8] = [
     params(Checked<InfoQuery>),
     responses((status = 200, description = "The caller", body = UserInfo)))]
 pub async fn info(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<InfoQuery>,
     headers: HeaderMap,

@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use crate::api::answer::listing;
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::docs::bodies::PreferencesDocument;
 use crate::api::document::Document;
 use crate::api::extract::Checked;
@@ -19,7 +19,7 @@ use crate::people::preferences::{KnownTypes, Preferences, PreferencesError};
 #[utoipa::path(get, path = "/user/v1alpha1/preferences", tag = "people", params(Checked<NoParams>),
     responses((status = 200, description = "Preferences", body = PreferencesDocument), (status = 422)))]
 pub async fn preferences(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     _query: Checked<NoParams>,
     headers: HeaderMap,
@@ -34,7 +34,7 @@ pub async fn preferences(
     responses((status = 200, description = "The preferences as they are then", body = PreferencesDocument),
         (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn change_preferences(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     _query: Checked<NoParams>,
     condition: Condition,

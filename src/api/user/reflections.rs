@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingQuery, aside, listed_as, one_as};
@@ -36,12 +36,12 @@ const COLUMNS: [ListedColumn; 11] = [
     params(Checked<ListingQuery>),
     responses((status = 200, description = "Reflections", body = Vec<Reflection>), (status = 429)))]
 pub async fn list(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(Shared::clone(&app), reader.person(), async move {
+    aside(AppState::clone(&app), reader.person(), async move {
         let mut reflections = app.reflections.all(reader.person()).await?;
         reflections.retain(|reflection| reflection.deleted_at.is_none());
         listed_as(&app, &headers, query.form, &COLUMNS, &reflections).await
@@ -56,7 +56,7 @@ pub async fn list(
     responses((status = 201, description = "The new reflection", body = Reflection), (status = 413),
         (status = 415), (status = 422)))]
 pub async fn create(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     _query: Checked<NoParams>,
     Sent(content): Sent<ReflectionContent>,
@@ -72,7 +72,7 @@ pub async fn create(
     responses((status = 200, description = "The reflection", body = Reflection), (status = 404),
         (status = 422)))]
 pub async fn one(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(reflection_id): Path<String>,
     Checked(query): Checked<ListingQuery>,
@@ -91,7 +91,7 @@ pub async fn one(
     responses((status = 200, description = "The reflection as it is then", body = Reflection),
         (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn replace(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(reflection_id): Path<String>,
     _query: Checked<NoParams>,
@@ -110,7 +110,7 @@ pub async fn replace(
     responses((status = 200, description = "The deleted reflection", body = Reflection), (status = 404),
         (status = 409), (status = 422)))]
 pub async fn delete(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(reflection_id): Path<String>,
     _query: Checked<NoParams>,

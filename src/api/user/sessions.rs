@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingQuery, listed_as, one_as};
@@ -111,7 +111,7 @@ const COLUMNS: [ListedColumn; 8] = [
     params(Checked<ListingQuery>),
     responses((status = 200, description = "Open sessions", body = [ApiSession])))]
 pub async fn list(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
@@ -131,7 +131,7 @@ pub async fn list(
     responses((status = 201, description = "The session, with its token", body = OpenedSession),
         (status = 409), (status = 413), (status = 415), (status = 422), (status = 501)))]
 pub async fn create(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     _query: Checked<NoParams>,
     Sent(body): Sent<NewSession>,
@@ -183,7 +183,7 @@ fn asked_for(days: u64, longest: Duration) -> Result<Duration, ApiError> {
     responses((status = 200, description = "The session", body = ApiSession), (status = 404),
         (status = 422)))]
 pub async fn one(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(id): Path<String>,
     Checked(query): Checked<ListingQuery>,
@@ -205,7 +205,7 @@ pub async fn one(
     responses((status = 200, description = "The session as it is then", body = ApiSession), (status = 404),
         (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn rename(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,
@@ -224,7 +224,7 @@ pub async fn rename(
     responses((status = 200, description = "The session as it is then", body = ApiSession), (status = 404),
         (status = 409), (status = 422)))]
 pub async fn revoke(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,

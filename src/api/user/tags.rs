@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingQuery, listed_as, one_as};
@@ -27,7 +27,7 @@ const COLUMNS: [ListedColumn; 2] = [
     params(Checked<ListingQuery>),
     responses((status = 200, description = "Tags", body = Vec<Tag>)))]
 pub async fn list(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
@@ -43,7 +43,7 @@ pub async fn list(
     responses((status = 201, description = "The new tag", body = Tag), (status = 409), (status = 413),
         (status = 415), (status = 422)))]
 pub async fn create(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     _query: Checked<NoParams>,
     Sent(wished): Sent<NewTag>,
@@ -57,7 +57,7 @@ pub async fn create(
     params(("tag_id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The tag", body = Tag), (status = 404), (status = 422)))]
 pub async fn by_id(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(tag_id): Path<String>,
     Checked(query): Checked<ListingQuery>,
@@ -76,7 +76,7 @@ pub async fn by_id(
     params(("tag_name" = String, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The tag", body = Tag), (status = 404), (status = 422)))]
 pub async fn by_name(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(tag_name): Path<String>,
     Checked(query): Checked<ListingQuery>,
@@ -92,7 +92,7 @@ pub async fn by_name(
     responses((status = 204, description = "It is gone"), (status = 404), (status = 409),
         (status = 422)))]
 pub async fn delete(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(tag_id): Path<String>,
     _query: Checked<NoParams>,

@@ -8,7 +8,7 @@ use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::extract::Checked;
 use crate::api::listed::{ListingQuery, one_as};
 use crate::api::problem::ApiError;
@@ -55,7 +55,7 @@ const COLUMNS: [ListedColumn; 5] = [
     params(Checked<ListingQuery>),
     responses((status = 200, description = "Totals and averages", body = UserTotals)))]
 pub async fn totals(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,

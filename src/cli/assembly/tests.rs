@@ -18,7 +18,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use super::{Assembly, Computing, Foundations, assemble};
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::endpoints::Routes;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::ApiError;
@@ -66,7 +66,7 @@ impl Readiness for Part {
 }
 
 struct Service {
-    app: Shared,
+    app: AppState,
     router: Router,
     token: String,
     _computing: Computing,

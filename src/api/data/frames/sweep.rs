@@ -7,14 +7,14 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::is_readable;
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, AppState};
 use crate::people::frames::FrameError;
 
 /// The time between two searches for frames that have expired or may no longer be read.
 const SWEEP_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Removes frames that have expired or may no longer be read, until `stop` is called.
-pub async fn sweep(app: Shared, stop: CancellationToken) {
+pub async fn sweep(app: AppState, stop: CancellationToken) {
     loop {
         if let Err(error) = sweep_once(&app).await {
             tracing::warn!(%error, "frames that are over stay until the next look");

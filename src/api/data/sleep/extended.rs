@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::data::asking::Asking;
 use crate::api::data::computed_metric::{Computation, in_unit_of_metric, windows_of_each};
 use crate::api::data::named_metrics::{each_once, named_metrics};
@@ -94,7 +94,7 @@ fn seconds(params: &mut Params<'_>, name: &'static str) -> i64 {
     params(("svc_userid" = Uuid, Path), Checked<ExtendedQuery>),
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn sleep_cycles_extended(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     asking: Asking,
     Checked(query): Checked<ExtendedQuery>,
 ) -> Result<Response, ApiError> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::common::DataFusionError;
 use futures::future::{BoxFuture, FutureExt, TryFutureExt};
 
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::data::partitions::partitions_of;
 use crate::api::data::shared_types::types_shown;
 use crate::api::problem::ApiError;
@@ -24,12 +24,12 @@ use super::names::{resolve_name, snake};
 
 /// What one caller may read.
 pub(super) struct Readings {
-    pub(super) app: Shared,
+    pub(super) app: AppState,
     pub(super) reader: Reader,
 }
 
 impl Readings {
-    pub(super) fn new(app: &Shared, reader: &Reader) -> Self {
+    pub(super) fn new(app: &AppState, reader: &Reader) -> Self {
         Self {
             app: Arc::clone(app),
             reader: reader.clone(),

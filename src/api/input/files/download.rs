@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::named_file::{OwnerQuery, readable_file};
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::docs::bodies::RawBytes;
 use crate::api::download::{FileLabel, download};
 use crate::api::extract::{Checked, Path};
@@ -22,7 +22,7 @@ use crate::auth::tokens::Reader;
         (status = "default", description = "Any other refusal", body = Problem,
             content_type = "application/problem+json")))]
 pub(super) async fn download_file(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     reader: Reader,
     Path(input_id): Path<String>,
     Checked(query): Checked<OwnerQuery>,

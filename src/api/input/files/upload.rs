@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 
 use super::file_tags::shown;
 use crate::api::answer_headers::header_value;
-use crate::api::app::Shared;
+use crate::api::app::AppState;
 use crate::api::body::{broke_off, text};
 use crate::api::docs::bodies::RawBytes;
 use crate::api::download::ranges;
@@ -40,7 +40,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
         (status = 403), (status = 408), (status = 409), (status = 412), (status = 413), (status = 415),
         (status = 422), (status = 429), (status = 500), (status = 503)))]
 pub async fn upload(
-    State(app): State<Shared>,
+    State(app): State<AppState>,
     Path(ticket): Path<String>,
     _query: Checked<NoParams>,
     headers: HeaderMap,
