@@ -14,6 +14,7 @@ use super::*;
 use crate::catalog::test_databases::{address_in, file_in};
 use crate::model::meters::{Meters, UpkeepMeters};
 use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
+use crate::store::folder_names::PEOPLE_FOLDER;
 use crate::upkeep::Upkeep;
 use crate::upkeep::lease::{LeaseRefusals, Leases};
 use crate::upkeep::manifest::write_manifest;
@@ -28,7 +29,7 @@ fn leases_of(bench: &Bench, name: &str) -> Leases {
     )
 }
 
-/// Once it has a token, stops when the store is asked for a list, and counts how often it is.
+/// Once it has a token, stops when the store is asked whose manifests it has, and counts how often it is.
 #[derive(Debug, Default)]
 struct StopsAtLists {
     stop: OnceLock<CancellationToken>,
@@ -37,8 +38,10 @@ struct StopsAtLists {
 
 #[async_trait::async_trait]
 impl Fate for StopsAtLists {
-    async fn fault_for(&self, operation: Operation, _path: &str) -> Option<Fault> {
-        if let (Operation::List, Some(stop)) = (operation, self.stop.get()) {
+    async fn fault_for(&self, operation: Operation, path: &str) -> Option<Fault> {
+        if let (Operation::List, Some(stop)) = (operation, self.stop.get())
+            && path.starts_with(PEOPLE_FOLDER)
+        {
             self.lists.fetch_add(1, Ordering::Relaxed);
             stop.cancel();
         }

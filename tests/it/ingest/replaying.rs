@@ -194,10 +194,7 @@ async fn what_was_recorded_is_confirmed_after_its_annotation_is_deleted() {
         older(&at("11:00")).await.upload(),
     );
     person
-        .call(
-            reqwest::Method::DELETE,
-            &format!("/user/v1alpha1/annotation/{tea}"),
-        )
+        .call(Method::DELETE, &format!("/user/v1alpha1/annotation/{tea}"))
         .await
         .must_be(200);
     assert_eq!(once(&at("10:00")).await.upload(), first);
