@@ -31,7 +31,7 @@ use almanac::ingest::upload::{PartitionChanges, Upload, Work};
 use almanac::model::clock::{Clock as _, SystemClock};
 use almanac::model::grid::Grid;
 use almanac::model::ids::{IdSource, PersonId, SystemIds, UploadId};
-use almanac::model::permit::{ReadPermit, Sharing, Windows};
+use almanac::model::permit::{OwnerAndReader, ReadPermit, Windows};
 use almanac::model::registry::{DataType, Registry, TypeId};
 use almanac::model::time::{Instant, TimeRange};
 use almanac::model::zone::Zone;
@@ -341,7 +341,12 @@ fn permits(owner: PersonId, data_type: &DataType, range: TimeRange) -> [(&'stati
     let windows = Windows::new([range]);
     let own = ReadPermit::given(&(), owner, data_type.id.clone(), windows.clone());
     let reader = PersonId(Uuid::now_v7());
-    let shared = ReadPermit::shared(&(), Sharing { owner, reader }, data_type.id.clone(), windows);
+    let shared = ReadPermit::shared(
+        &(),
+        OwnerAndReader { owner, reader },
+        data_type.id.clone(),
+        windows,
+    );
     [("", own), (", shared", shared)]
 }
 
