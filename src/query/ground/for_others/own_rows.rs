@@ -117,21 +117,32 @@ fn with_own_values(column: &ArrayRef) -> Result<ArrayRef> {
 
 /// Whether the column holds anything in these rows, in which it is null.
 fn holds_where(missing: &BooleanBuffer, column: &dyn Array) -> bool {
-    let is_any_long = |places: &[i32]| missing.set_indices().any(|row| places[row] != places[row + 1]);
     if let Some(truths) = column.as_boolean_opt() {
-        (missing & truths.values()).count_set_bits() > 0
+        are_any_of(missing, truths.values())
     } else if let Some(texts) = column.as_string_opt::<i32>() {
-        is_any_long(texts.value_offsets())
+        is_any_long(missing, texts.value_offsets())
     } else if let Some(lists) = column.as_list_opt::<i32>() {
-        is_any_long(lists.value_offsets())
+        is_any_long(missing, lists.value_offsets())
     } else if let Some(structure) = column.as_struct_opt() {
         let mut members = structure.columns().iter();
-        members.any(|member| missing.set_indices().any(|row| member.is_valid(row)))
+        members.any(|member| match member.nulls() {
+            Some(nulls) => are_any_of(missing, nulls.inner()),
+            None => missing.count_set_bits() > 0,
+        })
     } else if let Some(words) = column.as_dictionary_opt::<Int32Type>() {
         holds_where(missing, words.keys())
     } else {
         holds_bytes_where(missing, &column.to_data())
     }
+}
+
+fn are_any_of(missing: &BooleanBuffer, bits: &BooleanBuffer) -> bool {
+    (missing & bits).count_set_bits() > 0
+}
+
+fn is_any_long(missing: &BooleanBuffer, places: &[i32]) -> bool {
+    // Most columns that are null somewhere are null everywhere.
+    places.first() != places.last() && missing.set_indices().any(|row| places[row] != places[row + 1])
 }
 
 /// The same for values of one width. Of what has none it is not known.
@@ -144,7 +155,13 @@ fn holds_bytes_where(missing: &BooleanBuffer, values: &ArrayData) -> bool {
         return true;
     };
     let mut slots = missing.set_indices().map(|row| (values.offset() + row) * width);
-    slots.any(|start| bytes[start..start + width].iter().any(|byte| *byte != 0))
+    !are_zero(bytes) && slots.any(|start| !are_zero(&bytes[start..start + width]))
+}
+
+/// Looked at in stretches, which the processor takes many bytes at a time.
+fn are_zero(bytes: &[u8]) -> bool {
+    let mut stretches = bytes.chunks(1 << 10);
+    stretches.all(|stretch| stretch.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
 /// The same words from a dictionary that has no others; `None` if it has none.
