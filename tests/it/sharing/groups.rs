@@ -602,7 +602,10 @@ async fn participants_are_named_neither_by_their_calendars_nor_among_those_invit
 #[tokio::test]
 async fn participants_are_not_named_by_devices_that_their_types_declared_later() {
     let (owner, member) = (person(), person());
-    let walk = |properties: Value| json!({"name": "Walk", "description": "d", "record_spec": {"schema": {"properties": properties}}});
+    let walk = |properties: Value| {
+        let schema = json!({"properties": properties});
+        json!({"name": "Walk", "description": "d", "record_spec": {"schema": schema}})
+    };
     let note = json!({"type": "string"});
     let own = member.define("Event", &walk(json!({"note": note}))).await;
     let send = async |n: u32| {

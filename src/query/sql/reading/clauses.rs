@@ -251,8 +251,8 @@ fn few_of_all_columns(select: &Select) -> ControlFlow<Refusal> {
         };
         if of_all > MOST_OF_ALL_COLUMNS {
             let message = format!(
-                "all columns of more than {MOST_OF_ALL_COLUMNS} tables are named up to here; name those of each \
-                 table once"
+                "all columns of more than {MOST_OF_ALL_COLUMNS} tables are named up to here; name those of \
+                 each table once"
             );
             return because(message, Where::At(start(item)));
         }

@@ -54,8 +54,8 @@ pub(in crate::query::sql) fn refuse_wide(columns: usize) -> Result<()> {
         return Ok(());
     }
     plan_err!(
-        "a step of the query has more than {MOST_COLUMNS} columns once each * stands for them; name those that \
-         you need, and join fewer queries with many columns"
+        "a step of the query has more than {MOST_COLUMNS} columns once each * stands for them; name those \
+         that you need, and join fewer queries with many columns"
     )
 }
 
