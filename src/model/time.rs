@@ -151,7 +151,8 @@ pub(super) const fn days_of(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// The date `days` days after 1970-01-01; the inverse of `days_of`.
-pub(super) const fn date_of(days: i64) -> (i64, i64, i64) {
+#[must_use]
+pub const fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);

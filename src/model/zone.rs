@@ -131,13 +131,7 @@ impl Zone {
 
     /// How many seconds the wall clock is ahead of UTC at `second` since 1970.
     fn offset(&self, second: i64) -> i64 {
-        let extreme = if second < 0 {
-            NaiveDateTime::MIN
-        } else {
-            NaiveDateTime::MAX
-        };
-        let instant = DateTime::from_timestamp(second, 0).map_or(extreme, |instant| instant.naive_utc());
-        i64::from(self.tz.offset_from_utc_datetime(&instant).fix().local_minus_utc())
+        i64::from(offset_in(self.tz, second))
     }
 
     /// What the wall clock shows at a moment, both in microseconds since 1970.
@@ -220,6 +214,18 @@ impl Stretch {
     pub(super) const fn local_end(self) -> i64 {
         self.end.saturating_add(self.offset)
     }
+}
+
+/// How many seconds the wall clock in a zone is ahead of UTC at `second` since 1970.
+#[must_use]
+pub fn offset_in(zone: Tz, second: i64) -> i32 {
+    let extreme = if second < 0 {
+        NaiveDateTime::MIN
+    } else {
+        NaiveDateTime::MAX
+    };
+    let instant = DateTime::from_timestamp(second, 0).map_or(extreme, |instant| instant.naive_utc());
+    zone.offset_from_utc_datetime(&instant).fix().local_minus_utc()
 }
 
 #[cfg(test)]

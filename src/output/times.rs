@@ -10,6 +10,7 @@ use std::ops::Range;
 use arrow::datatypes::TimeUnit;
 
 use super::zones::Zone;
+use crate::model::time::date_of;
 
 const DAY_SECONDS: u32 = 86_400;
 
@@ -227,7 +228,7 @@ impl DateText {
     }
 
     fn set(&mut self, day: i64) {
-        let (year, month, of_month) = civil(day);
+        let (year, month, of_month) = date_of(day);
         self.day = day;
         self.text.clear();
         if (0..=9999).contains(&year) {
@@ -236,29 +237,9 @@ impl DateText {
         } else {
             self.text.extend_from_slice(format!("{year:+05}").as_bytes());
         }
-        let ([m1, m2], [d1, d2]) = (pair(month), pair(of_month));
+        let ([m1, m2], [d1, d2]) = (pair(month as u32), pair(of_month as u32));
         self.text.extend_from_slice(&[b'-', m1, m2, b'-', d1, d2]);
     }
-}
-
-/// Year, month and day of the month of a day since 1970 (proleptic Gregorian). Counts from 1 March 0000, so
-/// that the leap day comes last.
-fn civil(day: i64) -> (i64, u32, u32) {
-    const ERA: i64 = 146_097;
-    let shifted = day + 719_468;
-    let era = shifted.div_euclid(ERA);
-    let of_era = shifted.rem_euclid(ERA);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / (ERA - 1)) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month as u32, of_month as u32)
 }
 
 #[cfg(test)]
@@ -373,8 +354,8 @@ mod tests {
                 instant.to_rfc3339_opts(SecondsFormat::AutoSi, true)
             );
             prop_assert_eq!(
-                civil(value.div_euclid(86_400_000_000)),
-                (i64::from(instant.year()), instant.month(), instant.day())
+                date_of(value.div_euclid(86_400_000_000)),
+                (i64::from(instant.year()), i64::from(instant.month()), i64::from(instant.day()))
             );
         }
     }

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use chrono::{DateTime, NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
+
+use crate::model::zone::offset_in;
 
 const DAY: i64 = 86_400;
 
@@ -94,14 +95,8 @@ fn parse_offset(text: &str) -> Option<i32> {
     (hours < 24 && minutes < 60).then_some(sign * (hours * 60 + minutes))
 }
 
-fn minutes_at(zone: Tz, second: i64) -> i32 {
-    let extreme = if second < 0 {
-        NaiveDateTime::MIN
-    } else {
-        NaiveDateTime::MAX
-    };
-    let instant = DateTime::from_timestamp(second, 0).map_or(extreme, |instant| instant.naive_utc());
-    zone.offset_from_utc_datetime(&instant).fix().local_minus_utc() / 60
+fn minutes_in(zone: Tz, second: i64) -> i32 {
+    offset_in(zone, second) / 60
 }
 
 /// The part of the UTC day of `second` in which the offset stays as it is then.
@@ -111,14 +106,14 @@ fn minutes_at(zone: Tz, second: i64) -> i32 {
 fn stretch(zone: Tz, second: i64) -> (Range<i64>, i32) {
     let start = second.div_euclid(DAY).saturating_mul(DAY);
     let end = start.saturating_add(DAY);
-    let (before, after) = (minutes_at(zone, start), minutes_at(zone, end));
+    let (before, after) = (minutes_in(zone, start), minutes_in(zone, end));
     if before == after {
         return (start..end, before);
     }
     let (mut low, mut high) = (start, end);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if minutes_at(zone, middle) == before {
+        if minutes_in(zone, middle) == before {
             low = middle;
         } else {
             high = middle;
@@ -167,7 +162,7 @@ mod tests {
                 second += step;
                 prop_assert_eq!(
                     zone.minutes_at(second),
-                    minutes_at(tz, second),
+                    minutes_in(tz, second),
                     "{} at {}",
                     tz.name(),
                     second
