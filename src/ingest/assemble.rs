@@ -13,6 +13,7 @@ use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::{Layout, TypeId};
 use crate::store::StoreError;
 use crate::store::arrange::{sort_rows, together, without_null_columns};
+use crate::store::blocking::run_blocking;
 use crate::store::choose_tail_pieces::taken_along;
 use crate::store::find::FoundRows;
 use crate::store::sealing;
@@ -201,9 +202,7 @@ async fn pack(
     if bytes < HANDED_OVER {
         return work();
     }
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| AssembleError::Broken(error.to_string()))?
+    run_blocking(work).await
 }
 
 fn packed(

@@ -12,6 +12,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
 use crate::model::ids::{PieceId, RecordId};
+use crate::store::blocking::run_blocking;
 use crate::store::find::{Finder, FoundRows};
 use crate::store::snapshot::SnapshotPiece;
 
@@ -50,7 +51,7 @@ pub(super) async fn changed_ids(
             let found = finder.live_rows_of(&own, &ids).await?;
             let rows: HashMap<RecordId, usize> = part.iter().copied().collect();
             let (schema, batch) = (Arc::clone(&written.layout.storage), batch.clone());
-            let part = run_blocking(move || {
+            let part = run_blocking::<_, AssembleError>(move || {
                 // In the order of the found rows.
                 let ids: Vec<RecordId> = found.iter().flat_map(|part| part.ids.iter().copied()).collect();
                 let rows: Vec<usize> = ids.iter().filter_map(|id| rows.get(id).copied()).collect();
@@ -109,13 +110,4 @@ fn some(batch: &RecordBatch, rows: &[usize]) -> Result<RecordBatch, ArrowError> 
         batch,
         &UInt32Array::from_iter_values(rows.iter().map(|row| *row as u32)),
     )
-}
-
-/// Runs long work on a blocking thread, so that requests do not wait.
-pub(super) async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, AssembleError> + Send + 'static,
-) -> Result<T, AssembleError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| AssembleError::Broken(error.to_string()))?
 }

@@ -1,6 +1,7 @@
 //! Errors between decoded rows and a commit.
 
 use arrow::error::ArrowError;
+use tokio::task::JoinError;
 
 use crate::store::StoreError;
 
@@ -11,7 +12,13 @@ pub enum AssembleError {
     Store(#[from] StoreError),
     #[error("rows could not be assembled: {0}")]
     Rows(#[from] ArrowError),
-    /// A thread that assembled rows broke.
+    /// A thread that assembled rows broke, or rows do not fit each other.
     #[error("rows could not be assembled: {0}")]
     Broken(String),
+}
+
+impl From<JoinError> for AssembleError {
+    fn from(error: JoinError) -> Self {
+        Self::Broken(error.to_string())
+    }
 }

@@ -17,11 +17,12 @@ use crate::model::registry::DataType;
 use crate::model::sort_scattered::sort_scattered;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
+use crate::store::blocking::run_blocking;
 use crate::store::objects::ObjectStorage;
 use crate::store::piece::{Target, write_batch};
 
 use super::changes::Change;
-use super::compare_lines::{are_equal, changed_ids, changed_rows, run_blocking};
+use super::compare_lines::{are_equal, changed_ids, changed_rows};
 use super::dating::KnownTimes;
 use super::errors::AssembleError;
 use super::forward;

@@ -1,14 +1,12 @@
 //! Long work on a thread that does not answer requests.
 
-use super::errors::StoreError;
+use tokio::task::JoinError;
 
 /// Runs `work` on a blocking thread.
-pub async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| StoreError::Unavailable {
-            detail: error.to_string(),
-        })?
+pub async fn run_blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<JoinError> + Send + 'static,
+{
+    tokio::task::spawn_blocking(work).await?
 }

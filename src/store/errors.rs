@@ -5,6 +5,7 @@ use arrow::error::ArrowError;
 use object_store::client::HttpError;
 use parquet::errors::ParquetError;
 use thiserror::Error;
+use tokio::task::JoinError;
 
 use crate::catalog::CatalogError;
 
@@ -105,6 +106,15 @@ impl From<object_store::Error> for StoreError {
             object_store::Error::AlreadyExists { path, .. } => Self::Exists { path },
             _ if full => Self::Full { detail },
             _ => Self::Unavailable { detail },
+        }
+    }
+}
+
+/// Work broke off on its thread.
+impl From<JoinError> for StoreError {
+    fn from(error: JoinError) -> Self {
+        Self::Unavailable {
+            detail: error.to_string(),
         }
     }
 }

@@ -162,7 +162,7 @@ impl<'a> PieceWriter<'a> {
             };
         }
         open.rows += rows.num_rows() as i64;
-        let (encoder, full_groups) = run_blocking(move || {
+        let (encoder, full_groups) = run_blocking::<_, StoreError>(move || {
             let mut encoder = open.encoder;
             let ready = encoder.write(&rows)?;
             Ok((encoder, ready))
