@@ -28,6 +28,8 @@ const LONGEST_GAP: Duration = Duration::from_hours(1);
 struct Forgotten {
     /// When erasures were last looked for.
     looked_at: Option<Instant>,
+    /// With when the store was last searched: what a question that was under way kept after everything was
+    /// dropped goes with the next search, hours after which no such question can run.
     purged: HashSet<(ErasureMark, Instant)>,
     /// Whose nobody can tell how far they are.
     damaged: BTreeSet<Subject>,
@@ -60,8 +62,7 @@ async fn look(
     } = app.catalog.sound_erasures_under_way().await?;
     let purged: HashSet<(ErasureMark, Instant)> = under_way
         .iter()
-        .filter(|erasure| erasure.purged_at.is_some())
-        .map(|erasure| (erasure.mark, erasure.begun_at))
+        .filter_map(|erasure| Some((erasure.mark, erasure.purged_at?)))
         .collect();
     // Once for each, or damage that stays would leave everybody without caches.
     let is_newly_damaged = !damaged.is_subset(&forgotten.damaged);
@@ -69,22 +70,7 @@ async fn look(
         tracing::error!("an erasure is damaged, so nobody goes on with it; run `almanac check`");
     }
     if may_have_missed || is_newly_damaged || !purged.is_subset(&forgotten.purged) {
-        files.objects().forget_all();
-        app.geocoder.forget_all();
-        app.questions.forget_all();
-        app.recent.forget_all();
-        app.repeats.forget_all();
-        app.accepted.forget_all();
-        app.intake.stores.finder.forget_all();
-        app.intake.stores.snapshots.forget_all();
-        files.forget_all();
-        app.files.forget_all();
-        app.sessions.forget_all();
-        app.types.forget_all();
-        app.annotations.forget_all();
-        app.compiled.forget_all();
-        app.verifier.forget_all();
-        app.catalog.forget_all();
+        forget_all(app, files);
     }
     *forgotten = Forgotten {
         looked_at: Some(now),
@@ -92,4 +78,64 @@ async fn look(
         damaged,
     };
     Ok(())
+}
+
+/// Drops what is held in memory. Every part of the application stands here, so that none can be added without
+/// a word on what it holds: those that are passed over hold nothing that anybody wrote.
+fn forget_all(app: &App, files: &PieceFiles) {
+    let App {
+        verifier,
+        accepted,
+        sessions,
+        types,
+        annotations,
+        compiled,
+        catalog,
+        files: kept_files,
+        intake,
+        questions,
+        recent,
+        repeats,
+        geocoder,
+        settings: _,
+        clock: _,
+        ids: _,
+        minter: _,
+        limits: _,
+        grants: _,
+        sharing: _,
+        metrics: _,
+        readiness: _,
+        tags: _,
+        reflections: _,
+        exports: _,
+        frames: _,
+        tickets: _,
+        uploads: _,
+        bodies: _,
+        commits: _,
+        engine: _,
+        rates: _,
+        source_quota: _,
+        key_quota: _,
+        queries: _,
+        traces: _,
+    } = app;
+    // What others read through comes first, or they would take from it again what they have just dropped.
+    catalog.forget_all();
+    files.objects().forget_all();
+    files.forget_all();
+    intake.stores.snapshots.forget_all();
+    intake.stores.finder.forget_all();
+    questions.forget_all();
+    kept_files.forget_all();
+    types.forget_all();
+    annotations.forget_all();
+    sessions.forget_all();
+    compiled.forget_all();
+    verifier.forget_all();
+    accepted.forget_all();
+    geocoder.forget_all();
+    recent.forget_all();
+    repeats.forget_all();
 }

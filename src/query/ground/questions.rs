@@ -88,9 +88,9 @@ impl<Authority> Questions<Authority> {
     /// Drops everything that was computed or read from pieces and is held in memory, for all people.
     pub fn forget_all(&self) {
         self.snapshots.forget_all();
-        self.objects.decoded.forget_all();
-        self.rollups.forget_all();
         self.sources.forget_all();
         self.dead.forget_all();
+        self.objects.decoded.forget_all();
+        self.rollups.forget_all();
     }
 }
