@@ -3,12 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _, Row as _, SqliteConnection};
 
-use crate::harness::{Almanac, Call, Person, Reply, Setup, Table, heart_rate, id, instant};
+use crate::harness::{Almanac, Call, Person, Reply, Setup, Table, heart_rate, id, instant, until};
 
 const ROWS: u32 = 3000;
 
@@ -40,23 +40,18 @@ fn is_right(reply: &Reply) -> bool {
 
 /// The object that all rows are in, once the catalogue says so: until then they are read from elsewhere.
 async fn until_in_one_object(server: &Almanac) -> PathBuf {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
+    until(async || {
         let address = format!("sqlite://{}", catalogue_of(server).display());
         let mut connection = SqliteConnection::connect(&address).await.unwrap();
         let pieces = connection.fetch_all("SELECT path FROM pieces").await.unwrap();
         let paths: Vec<Option<String>> = pieces.iter().map(|piece| piece.get(0)).collect();
         if let [Some(path)] = paths.as_slice() {
             let named = server.objects().into_iter().find(|object| object.ends_with(path));
-            return named.expect("the object that the catalogue names");
+            return Ok(named.expect("the object that the catalogue names"));
         }
-        assert!(
-            Instant::now() < deadline,
-            "not flushed: {paths:?}\n{}",
-            server.log()
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        Err(format!("not flushed: {paths:?}\n{}", server.log()))
+    })
+    .await
 }
 
 /// A clear refusal: a problem with an id, and nothing of the inside.
@@ -625,8 +620,7 @@ async fn tombstones_find_the_records_of_annotations_that_were_damaged_or_lost() 
 /// The newest manifest, once the catalogue knows of one.
 async fn until_a_manifest_is_known(server: &Almanac) -> PathBuf {
     let address = format!("sqlite://{}", catalogue_of(server).display());
-    let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
+    until(async || {
         let mut connection = SqliteConnection::connect(&address).await.unwrap();
         let row = connection
             .fetch_one("SELECT count(*) FROM manifests")
@@ -634,11 +628,11 @@ async fn until_a_manifest_is_known(server: &Almanac) -> PathBuf {
             .unwrap();
         if row.get::<i64, _>(0) > 0 {
             let people = files_below(&server.data_dir().join("objects/people"));
-            return people.into_iter().next_back().expect("the manifest");
+            return Ok(people.into_iter().next_back().expect("the manifest"));
         }
-        assert!(Instant::now() < deadline, "no manifest\n{}", server.log());
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        Err(format!("no manifest\n{}", server.log()))
+    })
+    .await
 }
 
 #[tokio::test]

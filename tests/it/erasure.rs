@@ -1,6 +1,6 @@
 //! A person's last word: `DELETE /user/v1alpha1/account`, and what `almanac check --erased` finds afterwards.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::files;
 use crate::harness::{
     AUDIENCE, Almanac, Backends, ISSUER, IdentityProvider, Person, Setup, at, claims, heart_rate, id,
-    instant, sign,
+    instant, sign, until,
 };
 use crate::sharing::{group, join, share, share_of};
 
@@ -49,15 +49,14 @@ fn checked(server: &Almanac, person: Uuid) -> (String, Option<i32>) {
 
 /// Waits until nothing is left.
 async fn until_nothing_is_left(server: &Almanac, person: Uuid) -> String {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
+    until(async || {
         let (text, status) = checked(server, person);
         if status == Some(0) {
-            return text;
+            return Ok(text);
         }
-        assert!(Instant::now() < deadline, "{text}\n{}", server.log());
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+        Err(format!("{text}\n{}", server.log()))
+    })
+    .await
 }
 
 fn upkeeping() -> Setup {
@@ -92,11 +91,10 @@ async fn a_note_of_an_erasure_that_appears_in_the_store_is_heeded_while_the_serv
             std::fs::copy(note.path(), target.join(note.file_name())).unwrap();
         }
     }
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while person.get("/user/v1alpha1/info").await.status != 401 {
-        assert!(Instant::now() < deadline, "{}", here.log());
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    here.until("nobody heeds the note", async || {
+        person.get("/user/v1alpha1/info").await.status == 401
+    })
+    .await;
     until_nothing_is_left(&here, person.id).await;
 }
 

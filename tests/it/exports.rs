@@ -12,17 +12,13 @@ mod returning;
 mod saving;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Almanac, Person, Reply};
+use crate::harness::{Almanac, Person, Reply, until};
 
 pub(crate) const EXPORT: &str = "/user/v1alpha1/export";
-
-/// Longer than the lease of a node that died.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Orders an archive; its id.
 pub(crate) async fn order(person: &Person) -> String {
@@ -43,19 +39,18 @@ pub(crate) async fn status(person: &Person, id: &str) -> Value {
 
 /// Waits until the export is done; what is said of it then.
 pub(crate) async fn ready(person: &Person, id: &str) -> Value {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
+    until(async || {
         let export = status(person, id).await;
         if export["state"] == "ready" {
-            return export;
+            return Ok(export);
         }
         assert!(
             export["state"] == "waiting" || export["state"] == "running",
             "{export}"
         );
-        assert!(Instant::now() < deadline, "it is not ready: {export}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        Err(format!("it is not ready: {export}"))
+    })
+    .await
 }
 
 pub(crate) async fn fetch(person: &Person, id: &str) -> Reply {

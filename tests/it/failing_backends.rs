@@ -257,13 +257,11 @@ async fn a_lost_catalogue_refuses_and_a_lost_acknowledgement_has_one_effect() {
 
 /// Readiness is looked at once a second at most, so an answer may be that of a moment ago.
 async fn until_readiness_is(expected: u16, server: &Almanac) {
-    for _ in 0..300 {
-        if server.nobody().get("/health/ready").await.status == expected {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("readiness does not become {expected}:\n{}", server.log());
+    server
+        .until(&format!("readiness does not become {expected}"), async || {
+            server.nobody().get("/health/ready").await.status == expected
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

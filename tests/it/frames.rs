@@ -1,7 +1,6 @@
 //! `/data/v1/frames`: answers that are kept for tools that read addresses.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -360,11 +359,9 @@ fn otherwise_signed(url: &str) -> String {
 /// Waits until nothing of anybody's frames is on the disk.
 async fn until_no_bytes(server: &Almanac) {
     let folder = server.data_dir().join("objects/frames");
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while files_below(&folder) > 0 {
-        assert!(Instant::now() < deadline, "{}", server.log());
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    server
+        .until("some are left", async || files_below(&folder) == 0)
+        .await;
 }
 
 fn files_below(folder: &Path) -> usize {
@@ -456,14 +453,14 @@ async fn a_frame_is_there_no_longer_than_the_token_that_asked_for_it() {
     brief["exp"] = json!(ends);
     let brief = long.showing(sign("one", &brief));
     let frame = kept(&brief, &question_about(&long)).await;
-    let deadline = Instant::now() + Duration::from_mins(1);
     let expires = frame["expires_at"].as_str().unwrap();
     let expires = chrono::DateTime::parse_from_rfc3339(expires).unwrap().timestamp();
     assert!(expires as u64 <= ends, "{frame}");
-    while fetched(&server, Method::GET, &frame, None).await.status == 200 {
-        assert!(Instant::now() < deadline, "it outlives its token: {frame}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    server
+        .until("it outlives its token", async || {
+            fetched(&server, Method::GET, &frame, None).await.status != 200
+        })
+        .await;
     assert_eq!(fetched(&server, Method::GET, &frame, None).await.status, 403);
 }
 

@@ -16,6 +16,7 @@ mod surroundings;
 mod tables;
 mod tls_front;
 mod values;
+mod waiting;
 
 pub(crate) use backends::Backends;
 pub(crate) use client::{Call, Person, Reply};
@@ -28,6 +29,7 @@ pub(crate) use surroundings::skip_without;
 pub(crate) use tables::{METHODS, Table};
 pub(crate) use tls_front::{Opening, TlsFront};
 pub(crate) use values::{at, heart_rate, id, instant, jsonl, number, steps, texts};
+pub(crate) use waiting::until;
 
 /// Everything that any test stores lies inside.
 pub(crate) const ALL_TIME: (&str, &str) = ("0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z");

@@ -1,7 +1,5 @@
 //! An archive on its way to its owner, how many there may be, and how long.
 
-use std::time::{Duration, Instant};
-
 use reqwest::Method;
 use sha2::{Digest as _, Sha256};
 
@@ -97,16 +95,15 @@ async fn an_archive_expires_and_nothing_of_it_is_left() {
     let person = server.person();
     some_records(&person).await;
     let id = order(&person).await;
-    let deadline = Instant::now() + Duration::from_mins(3);
-    while person.get(&at(&id)).await.status == 200 {
-        assert!(Instant::now() < deadline, "it does not expire");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    server
+        .until("it does not expire", async || {
+            person.get(&at(&id)).await.status != 200
+        })
+        .await;
     person.get(&format!("{}/content", at(&id))).await.problem(404);
-    while !parts(&server).is_empty() {
-        assert!(Instant::now() < deadline, "its objects stay");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    server
+        .until("its objects stay", async || parts(&server).is_empty())
+        .await;
     assert!(server.run(&["check"]).status.success());
 }
 

@@ -1,13 +1,11 @@
 //! Archives whose making is interrupted, or that end while somebody fetches them.
 
-use std::time::{Duration, Instant};
-
 use rand_bytes::bytes;
 use reqwest::Method;
 
 use super::{at, count, fetch, order, parts, ready, status};
 use crate::files::put;
-use crate::harness::Setup;
+use crate::harness::{Setup, until};
 
 mod rand_bytes {
     /// Bytes that no compression makes fewer, the same each time.
@@ -33,15 +31,12 @@ async fn a_server_that_is_killed_midway_begins_anew_and_leaves_nothing_behind() 
     let file = put(&person, "/", "large", &content).await;
     let id = order(&person).await;
     // At least one part is there and named, and not all of them are.
-    let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
+    until(async || {
         let export = status(&person, &id).await;
-        if count(&export, "bytes") > 0 || export["state"] == "ready" {
-            break;
-        }
-        assert!(Instant::now() < deadline, "{export}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+        let is_begun = count(&export, "bytes") > 0 || export["state"] == "ready";
+        if is_begun { Ok(()) } else { Err(export.to_string()) }
+    })
+    .await;
     server.kill();
     server.launch();
     let export = ready(&person, &id).await;

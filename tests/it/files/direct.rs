@@ -1,7 +1,7 @@
 //! Bytes that are sent to S3 itself.
 
 use std::str::FromStr as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::TryStreamExt as _;
 use object_store::ObjectStore as _;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::scanning::{HARM, Scanner, until_scanned};
 use super::{FILES, announce, download, each, file_path, get, send, upload};
-use crate::harness::{ALL_TIME, Almanac, Backends, Person, Setup};
+use crate::harness::{ALL_TIME, Almanac, Backends, Person, Setup, until};
 
 fn on(backends: &Backends) -> Setup {
     let setup = Setup::default().on(backends.clone());
@@ -38,17 +38,6 @@ async fn incoming(backends: &Backends) -> Vec<String> {
         .collect()
 }
 
-async fn until<T, F: Future<Output = Option<T>>>(what: &str, look: impl Fn() -> F) -> T {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
-        if let Some(found) = look().await {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "{what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
 /// The state of a file, found out without looking at the file itself.
 async fn state_from_afar(person: &Person, file: &Value) -> String {
     let changes = person.get(&format!("{FILES}/recent_changes"));
@@ -62,8 +51,9 @@ async fn state_from_afar(person: &Person, file: &Value) -> String {
 }
 
 async fn until_uploaded_from_afar(person: &Person, file: &Value) {
-    until("nobody took it in", async || {
-        (state_from_afar(person, file).await == "uploaded").then_some(())
+    until(async || match state_from_afar(person, file).await.as_str() {
+        "uploaded" => Ok(()),
+        state => Err(format!("nobody took it in: {state}")),
     })
     .await;
 }
@@ -94,18 +84,19 @@ async fn bytes_that_were_put_into_the_store_become_the_file() {
 
     let (large, url) = announce(&person, "/", "large", 20 << 20).await;
     upload(&url, vec![7; 20 << 20]).await.must_be(200);
-    until("it is not taken in", async || {
-        (get(&person, &large).await["state"] == "uploaded").then_some(())
-    })
-    .await;
+    server
+        .until("it is not taken in", async || {
+            get(&person, &large).await["state"] == "uploaded"
+        })
+        .await;
     let part = person.get(&format!("{}/download", file_path(&large)));
     let part = part.header("range", "bytes=-2").await.must_be(206);
     assert_eq!(part.body[..], [7, 7]);
-    let nothing = until("what was taken in goes away", async || {
-        let there = incoming(&backends).await;
-        there.is_empty().then_some(there)
-    });
-    nothing.await;
+    server
+        .until("what was taken in stays", async || {
+            incoming(&backends).await.is_empty()
+        })
+        .await;
 }
 
 #[tokio::test]
@@ -159,10 +150,9 @@ async fn an_address_that_is_used_again_changes_nothing() {
     upload(&url, "ale").await.must_be(200);
     assert_eq!(incoming(&backends).await.len(), 1);
     assert_eq!(download(&person, &file).await.must_be(200).text(), "tea");
-    until("it is removed", async || {
-        incoming(&backends).await.is_empty().then_some(())
-    })
-    .await;
+    server
+        .until("it is not removed", async || incoming(&backends).await.is_empty())
+        .await;
     assert_eq!(get(&person, &file).await, before);
     assert_eq!(download(&person, &file).await.must_be(200).text(), "tea");
 }

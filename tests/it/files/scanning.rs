@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::{announce, download, file_path, get, put, upload};
 use crate::exports::{archive, imported};
-use crate::harness::{Almanac, Person, Setup, skip_without};
+use crate::harness::{Almanac, Person, Setup, skip_without, until};
 
 /// What both scanners take for harm.
 pub(super) const HARM: &str = "ALMANAC-TEST-HARM-7b1d0c";
@@ -89,15 +89,15 @@ async fn answer(mut stream: TcpStream) {
 }
 
 pub(super) async fn until_scanned(person: &Person, file: &Value) -> Value {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
+    until(async || {
         let file = get(person, file).await;
-        if file["scan_state"] != "pending" {
-            return file;
+        if file["scan_state"] == "pending" {
+            Err(file.to_string())
+        } else {
+            Ok(file)
         }
-        assert!(Instant::now() < deadline, "{file}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    })
+    .await
 }
 
 async fn clean_and_infected(server: &Almanac) {

@@ -1,6 +1,6 @@
 //! Bytes on their way in: whole, in parts, broken off, and by those who may not.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::SinkExt as _;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::{FILES, announce, announcement, download, get, put, send, upload, upload_part};
-use crate::harness::{Almanac, Backends, Person, Reply, Setup, person};
+use crate::harness::{Almanac, Backends, Person, Reply, Setup, person, until};
 
 /// More than a part of an upload.
 const LARGE: usize = 40 << 20;
@@ -281,11 +281,11 @@ async fn send_most(url: &str, bytes: &Bytes) -> (impl Sized + use<>, tokio::task
     for piece in most.chunks(1 << 20) {
         sender.send(Ok(Bytes::copy_from_slice(piece))).await.unwrap();
     }
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while ask(url, bytes.len()).await == 0 {
-        assert!(Instant::now() < deadline, "no part became durable");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until(async || match ask(url, bytes.len()).await {
+        0 => Err("no part became durable".to_owned()),
+        _ => Ok(()),
+    })
+    .await;
     (sender, sending)
 }
 
@@ -335,11 +335,9 @@ async fn what_came_before_a_connection_broke_is_kept() {
     stream.shutdown().await.unwrap();
     let mut answer = Vec::new();
     drop(stream.read_to_end(&mut answer).await);
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while ask(&url, 10).await < 6 {
-        assert!(Instant::now() < deadline, "what came was not kept");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    server
+        .until("what came was not kept", async || ask(&url, 10).await >= 6)
+        .await;
     upload_part(&url, "bytes 6-9/10", b"6789").await.must_be(200);
     assert_eq!(download(&person, &file).await.must_be(200).text(), "0123456789");
 }
@@ -354,16 +352,17 @@ async fn more_uploads_than_there_are_places_are_told_to_wait() {
     let slow = tokio::spawn(async move { call.await });
     sender.send(Ok(Bytes::from_static(b"1"))).await.unwrap();
     let (_, second) = announce(&person, "/", "b", 1).await;
-    let deadline = Instant::now() + Duration::from_secs(20);
-    // Until the first one has its place.
-    loop {
+    // The first one has its place.
+    let reply = until(async || {
         let reply = upload_part(&second, "bytes */1", b"").await;
         if reply.status == 429 {
-            assert!(reply.header("retry-after").is_some());
-            break;
+            Ok(reply)
+        } else {
+            Err(reply.to_string())
         }
-        assert!(Instant::now() < deadline, "{reply}");
-    }
+    })
+    .await;
+    assert!(reply.header("retry-after").is_some());
     sender.send(Ok(Bytes::from_static(b"2"))).await.unwrap();
     drop(sender);
     slow.await.unwrap().must_be(200);

@@ -26,13 +26,13 @@ async fn a_lost_catalogue_costs_what_was_written_since_it_was_last_written_down(
         // Written down by a flush that began after all of it.
         let metric = "almanac_upkeep_manifests_total";
         let written = server.metrics().await.sum(&[metric]);
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-        while server.metrics().await.sum(&[metric]) < written + 2.0 {
-            assert!(std::time::Instant::now() < deadline, "{}", server.log());
-            let later = steps(uuid::Uuid::new_v4(), &at("10:00"), &at("10:05"), 1);
-            person.records("StepCount", &[later]).await;
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        server
+            .until("no manifest is written", async || {
+                let later = steps(uuid::Uuid::new_v4(), &at("10:00"), &at("10:05"), 1);
+                person.records("StepCount", &[later]).await;
+                server.metrics().await.sum(&[metric]) >= written + 2.0
+            })
+            .await;
         server.stop();
         // The catalogue is gone: another database, or none.
         let lost = match backends.setting("ALMANAC_OBJECT_STORE") {
@@ -85,11 +85,11 @@ async fn a_repair_that_is_killed_anywhere_is_continued_to_its_end() {
     }
     let manifests =
         |person: &crate::harness::Person| server.data_dir().join(format!("objects/people/{}", person.id));
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while !people.iter().all(|person| manifests(person).exists()) {
-        assert!(std::time::Instant::now() < deadline, "{}", server.log());
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    server
+        .until("somebody has no manifest", async || {
+            people.iter().all(|person| manifests(person).exists())
+        })
+        .await;
     server.stop();
     lose_catalogue(server.data_dir());
     let repair = Setup::default().no_upkeep().in_dir(server.data_dir()).prepare();
@@ -132,11 +132,11 @@ async fn a_damaged_manifest_is_replaced_beside_the_catalogue_and_told_where_that
     person
         .records("HeartRate", &[heart_rate(id(1), &instant(1), 60)])
         .await;
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while server.metrics().await.sum(&["almanac_upkeep_manifests_total"]) < 1.0 {
-        assert!(std::time::Instant::now() < deadline, "{}", server.log());
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    server
+        .until("no manifest is written", async || {
+            server.metrics().await.sum(&["almanac_upkeep_manifests_total"]) >= 1.0
+        })
+        .await;
     server.until_objects(1).await;
     server.stop();
     let folder = server.data_dir().join(format!("objects/people/{}", person.id));

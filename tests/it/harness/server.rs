@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::program::program;
-use super::{Backends, Metrics, Person};
+use super::{Backends, Metrics, Person, until};
 
 /// Generous: a loaded machine that runs every test at once.
 const START_LIMIT: Duration = Duration::from_mins(1);
@@ -322,39 +322,40 @@ impl Almanac {
         found
     }
 
+    /// Waits until `holds`. The test fails with `complaint` and the log if that takes too long.
+    pub(crate) async fn until(&self, complaint: &str, holds: impl AsyncFn() -> bool) {
+        until(async || {
+            if holds().await {
+                return Ok(());
+            }
+            Err(format!("{complaint}:\n{}", self.log()))
+        })
+        .await;
+    }
+
     /// Waits until the data directory holds at least `count` Parquet objects.
     pub(crate) async fn until_objects(&self, count: usize) -> Vec<PathBuf> {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
+        until(async || {
             let objects = self.objects();
             if objects.len() >= count {
-                return objects;
+                return Ok(objects);
             }
-            assert!(
-                Instant::now() < deadline,
-                "{} of {count} objects were written:\n{}",
-                objects.len(),
+            let there = objects.len();
+            Err(format!(
+                "{there} of {count} objects were written:\n{}",
                 self.log()
-            );
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            ))
+        })
+        .await
     }
 
     /// Waits until nothing is in the tail any more.
     pub(crate) async fn until_no_tail(&self) {
-        let deadline = Instant::now() + Duration::from_mins(2);
-        loop {
+        self.until("the tail is never flushed", async || {
             let metrics = self.metrics().await;
-            if metrics.has(&["almanac_store_tail_rows"]) && metrics.sum(&["almanac_store_tail_rows"]) == 0.0 {
-                return;
-            }
-            assert!(
-                Instant::now() < deadline,
-                "the tail is never flushed:\n{}",
-                self.log()
-            );
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+            metrics.has(&["almanac_store_tail_rows"]) && metrics.sum(&["almanac_store_tail_rows"]) == 0.0
+        })
+        .await;
     }
 
     /// The greatest resident memory since the start or the last `forget_peak`, in MiB.

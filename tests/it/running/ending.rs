@@ -1,7 +1,5 @@
 //! SIGTERM ends with status 0, after what was accepted is done.
 
-use std::time::Duration;
-
 use futures::future::join_all;
 
 use crate::harness::{Almanac, Setup, heart_rate, id, instant, texts};
@@ -15,13 +13,11 @@ async fn an_idle_server_ends_with_0() {
 
 /// Waits until the first of the requests is stored.
 async fn until_committed(server: &Almanac) {
-    for _ in 0..3_000 {
-        if server.metrics().await.sum(&["almanac_commit_requests_count"]) > 0.0 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("nothing is ever stored:\n{}", server.log());
+    server
+        .until("nothing is ever stored", async || {
+            server.metrics().await.sum(&["almanac_commit_requests_count"]) > 0.0
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

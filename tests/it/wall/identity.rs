@@ -1,12 +1,11 @@
 //! Who you are is checked to the end.
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::{AUDIENCE, Almanac, Ended, ISSUER, IdentityProvider, Person, Setup, now, sign};
+use crate::harness::{AUDIENCE, Almanac, Ended, ISSUER, IdentityProvider, Person, Setup, now, sign, until};
 
 async fn status(reader: &Person) -> u16 {
     reader.get("/data/v0/metrics_catalog").await.status
@@ -180,25 +179,23 @@ async fn tokens_that_nobody_asks_a_lifetime_for_keep_to_the_shortest_limit() {
         .spawn()
         .unwrap();
     let _process = Ended(child);
-    let deadline = Instant::now() + Duration::from_mins(1);
-    let (id, token) = loop {
+    let (id, token) = until(async || {
         let invitation = std::fs::read_to_string(told.path()).unwrap();
         let after = |mark: &str| {
             let rest = invitation.split_once(mark)?.1;
             rest.split_once(char::is_whitespace)
                 .map(|(word, _)| word.to_owned())
         };
-        if let (Some(id), Some(token)) = (after("The sample person is "), after("TOKEN=")) {
-            break (id, token);
-        }
-        assert!(Instant::now() < deadline, "no token: {invitation}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    };
+        let told = after("The sample person is ").zip(after("TOKEN="));
+        told.ok_or_else(|| format!("no token: {invitation}"))
+    })
+    .await;
     let sample = Person::new(&server.url(), id.parse().unwrap(), token);
-    while sample.get("/health/live").attempt().await.is_err() {
-        assert!(Instant::now() < deadline, "the server was not there in time");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    server
+        .until("the server was not there in time", async || {
+            sample.get("/health/live").attempt().await.is_ok()
+        })
+        .await;
     assert_eq!(status(&sample).await, 200);
     let asked = server.run(&["query", "SELECT 1 AS one", "--user", &id, "--output", "csv"]);
     assert_eq!(String::from_utf8(asked.stdout).unwrap().trim(), "one\n1");
@@ -223,11 +220,11 @@ async fn keys_are_rotated_and_retired_while_the_service_runs() {
     let second = key(&server, &["rotate"]);
     assert_ne!(first, second);
     let after = server.person();
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while status(&after).await != 200 {
-        assert!(Instant::now() < deadline, "the new key is never believed");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    server
+        .until("the new key is never believed", async || {
+            status(&after).await == 200
+        })
+        .await;
     assert_eq!(status(&before).await, 200, "the key before still checks");
     let opened = before
         .post("/user/v1alpha1/session", &json!({"name": "opened"}))
@@ -237,11 +234,11 @@ async fn keys_are_rotated_and_retired_while_the_service_runs() {
     let opened = before.showing(token.as_str().unwrap());
 
     key(&server, &["retire", &first]);
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while status(&before).await != 401 {
-        assert!(Instant::now() < deadline, "the retired key is believed for ever");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    server
+        .until("the retired key is believed for ever", async || {
+            status(&before).await == 401
+        })
+        .await;
     assert_eq!((status(&after).await, status(&opened).await), (200, 200));
     let refused = server.run(&["key", "retire", &second]);
     assert_eq!(refused.status.code(), Some(1), "the key that signs stays");
