@@ -17,6 +17,7 @@ pub mod ids;
 pub mod json_object;
 pub mod meters;
 pub mod metric;
+pub mod names;
 pub mod nearest;
 pub mod nul;
 pub mod permit;

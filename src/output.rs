@@ -39,6 +39,6 @@ pub use chunks::Chunks;
 pub use encoder::{EncodeError, Encoder, Progress};
 pub use forms::encoder;
 pub use listed::{ColumnKind, ListedColumn, joined, listed};
-pub use method::{OutputMethod, RowFormat, UnknownMethod};
+pub use method::{OutputMethod, RowFormat};
 pub use packing::{BufferCompression, Packing};
 pub use stream::encode;

@@ -32,7 +32,7 @@ pub mod totals;
 pub mod units;
 
 pub use ground::errors::QueryError;
-pub use ground::order::{Order, UnknownOrder};
+pub use ground::order::Order;
 pub use ground::prepared::{Prepared, ReadState, Scope};
 pub use ground::questions::{QueryCacheSizes, Questions};
 pub use ground::typed_partition::TypedPartition;

@@ -4,12 +4,11 @@
 //!
 //! Knows tokens and types; paths and methods belong to the interface, of which it knows only the prefixes.
 
-use std::str::FromStr;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::model::excerpt::beginning;
+use crate::model::names::named;
 use crate::model::registry::TypeId;
 
 /// The claims that narrow a token.
@@ -30,36 +29,13 @@ const OF_NO_TYPE: [&str; 2] = ["/data/v1alpha1/data_sources", "/data/v1alpha1/da
 /// What a type takes in a list besides its id.
 const TYPE_BYTES: usize = 48;
 
-/// What a token may be used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
-    Read,
-    Write,
-}
-
-/// A name that is neither.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown scope {0:?}; use one of read, write")]
-pub struct UnknownScope(String);
-
-impl Scope {
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-        }
-    }
-}
-
-impl FromStr for Scope {
-    type Err = UnknownScope;
-
-    fn from_str(name: &str) -> Result<Self, UnknownScope> {
-        let found = [Self::Read, Self::Write]
-            .into_iter()
-            .find(|scope| scope.name() == name);
-        found.ok_or_else(|| UnknownScope(beginning(name).into_owned()))
+named! {
+    "scope",
+    /// What a token may be used for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Scope {
+        Read = "read",
+        Write = "write",
     }
 }
 

@@ -5,45 +5,31 @@
 //! coerced stays as it is, and the decoder reports what is wrong with it.
 
 use std::borrow::Cow;
-use std::str::FromStr;
 
 use arrow::datatypes::DataType as ColumnType;
 use serde_json::{Number, Value};
 
 use super::field_plan::{FieldPlan, Role};
 use super::json;
-use crate::model::excerpt::beginning;
+use crate::model::names::named;
 use crate::model::time::Instant;
 
 /// From here on a number counts milliseconds: as seconds it would lie three thousand years ahead.
 const MILLISECONDS_FROM: f64 = 100_000_000_000.0;
 
-/// The unit in which numbers for times count from 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Epoch {
-    Seconds,
-    Milliseconds,
-    /// Seconds below 100,000,000,000, milliseconds from there on.
-    ByMagnitude,
+named! {
+    "epoch",
+    /// The unit in which numbers for times count from 1970.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Epoch {
+        /// Seconds below 100,000,000,000, milliseconds from there on.
+        ByMagnitude = "by_magnitude",
+        Seconds = "seconds",
+        Milliseconds = "milliseconds",
+    }
 }
 
-/// A name that is not an epoch.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown epoch {0:?}; use one of by_magnitude, seconds, milliseconds")]
-pub struct UnknownEpoch(String);
-
 impl Epoch {
-    pub const ALL: [Self; 3] = [Self::ByMagnitude, Self::Seconds, Self::Milliseconds];
-
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ByMagnitude => "by_magnitude",
-            Self::Seconds => "seconds",
-            Self::Milliseconds => "milliseconds",
-        }
-    }
-
     /// The unit in which `number` counts: seconds or milliseconds.
     const fn unit_of(self, number: f64) -> Self {
         match self {
@@ -51,15 +37,6 @@ impl Epoch {
             Self::ByMagnitude => Self::Milliseconds,
             said => said,
         }
-    }
-}
-
-impl FromStr for Epoch {
-    type Err = UnknownEpoch;
-
-    fn from_str(name: &str) -> Result<Self, UnknownEpoch> {
-        let found = Self::ALL.into_iter().find(|epoch| epoch.name() == name);
-        found.ok_or_else(|| UnknownEpoch(beginning(name).into_owned()))
     }
 }
 

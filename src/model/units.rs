@@ -20,7 +20,7 @@ use table::{AmbiguousPercent, CodeList, Substance, Systems, Table, UNITS, Unit};
 use terms::{BadDefinition, Ratio, Terms};
 
 pub use conversion::{Conversion, is_same_quantity, scaled};
-pub use system::{UnitSystem, UnknownSystem};
+pub use system::UnitSystem;
 
 /// By how much of itself the molar mass that is sent may differ from that of the substance.
 const SAME_SUBSTANCE: f64 = 1e-3;

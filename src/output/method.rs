@@ -5,9 +5,8 @@ use std::str::FromStr;
 
 use serde::de::{self, Deserializer, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use crate::model::excerpt::beginning;
+use crate::model::names::{UnknownName, named};
 
 /// The `output` parameter of a question that is answered with rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, utoipa::ToSchema)]
@@ -38,25 +37,17 @@ pub enum OutputMethod {
     DefusedQuotecsv,
 }
 
-/// The `format` parameter of questions that answer with records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum RowFormat {
-    /// One JSON array of row objects.
-    #[default]
-    Json,
-    Csv,
-}
-
-/// A name that is not one of the forms.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown {parameter} '{name}'; use one of {expected}")]
-pub struct UnknownMethod {
-    /// The parameter that it was given in.
-    pub parameter: &'static str,
-    pub name: String,
-    /// The names that exist, separated by commas.
-    pub expected: String,
+named! {
+    "format",
+    /// The `format` parameter of questions that answer with records.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum RowFormat {
+        /// One JSON array of row objects.
+        #[default]
+        Json = "json",
+        Csv = "csv",
+    }
 }
 
 impl OutputMethod {
@@ -166,16 +157,6 @@ impl OutputMethod {
 }
 
 impl RowFormat {
-    pub const ALL: [Self; 2] = [Self::Json, Self::Csv];
-
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Csv => "csv",
-        }
-    }
-
     /// The output method that encodes this format.
     #[must_use]
     pub const fn method(self) -> OutputMethod {
@@ -186,22 +167,14 @@ impl RowFormat {
     }
 }
 
-pub(super) fn unknown(parameter: &'static str, name: &str, expected: &[&str]) -> UnknownMethod {
-    UnknownMethod {
-        parameter,
-        name: beginning(name).into_owned(),
-        expected: expected.join(", "),
-    }
-}
-
 impl FromStr for OutputMethod {
-    type Err = UnknownMethod;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, UnknownMethod> {
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
         Self::ALL
             .into_iter()
             .find(|method| method.name() == name)
-            .ok_or_else(|| unknown("output", name, &Self::ALL.map(Self::name)))
+            .ok_or_else(|| UnknownName::new("output", name, Self::ALL.map(Self::name)))
     }
 }
 
@@ -225,17 +198,6 @@ impl<'de> Deserialize<'de> for OutputMethod {
         }
 
         deserializer.deserialize_str(NameVisitor)
-    }
-}
-
-impl FromStr for RowFormat {
-    type Err = UnknownMethod;
-
-    fn from_str(name: &str) -> Result<Self, UnknownMethod> {
-        Self::ALL
-            .into_iter()
-            .find(|format| format.name() == name)
-            .ok_or_else(|| unknown("format", name, &Self::ALL.map(Self::name)))
     }
 }
 
@@ -290,12 +252,12 @@ mod tests {
         let error = "xml".parse::<OutputMethod>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown output 'xml'; use one of ndjson, jstable, jscolumns, arrow, arrowraw, parquet, csv, \
+            "unknown output \"xml\"; use one of ndjson, jstable, jscolumns, arrow, arrowraw, parquet, csv, \
              quotecsv"
         );
         assert_eq!(
             "xml".parse::<RowFormat>().unwrap_err().to_string(),
-            "unknown format 'xml'; use one of json, csv"
+            "unknown format \"xml\"; use one of json, csv"
         );
     }
 }

@@ -202,7 +202,7 @@ impl Annotations {
             if root.annotation_type() != kept.annotation_type() {
                 let message = format!(
                     "the annotation is of the type {}, and so are its records; make another one instead",
-                    kept.annotation_type().as_str()
+                    kept.annotation_type().name()
                 );
                 let fault = Fault::new(["body", "annotation_type"], "value_error", message);
                 return Err(DocumentError::Invalid(vec![fault]));

@@ -13,6 +13,7 @@ mod held_rows;
 pub mod over_people;
 mod partition_part;
 mod period;
+mod resolution;
 mod spec;
 
 use std::sync::Arc;
@@ -47,6 +48,7 @@ use spec::{MEASURED, SUMMED, TIME};
 
 pub use super::ground::errors::{AggregateError, MOST_GROUP_FIELDS};
 pub use groups::{Excess, MOST_GROUPS};
+pub use resolution::Resolution;
 pub use spec::{AggregateMeasure, AggregateSpec};
 
 impl<Authority> Questions<Authority> {

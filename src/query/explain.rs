@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, StringArray};
@@ -26,7 +25,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use futures::StreamExt as _;
 
-use crate::model::excerpt::beginning;
+use crate::model::names::named;
 
 use super::Prepared;
 use super::engine::{Engine, deadline_passed};
@@ -42,42 +41,17 @@ use super::sql::{AnswerExec, GuardExec, OuterSideExec, PageExec};
 /// this program.
 const UNSOUND: &str = "this plan is not sound: an operator relies on an order that its input is not in";
 
-/// How much to explain of a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Explain {
-    /// Nothing: the rows are the answer.
-    No,
-    /// The plan, without running it.
-    Plan,
-    /// The plan after running it, with what it took.
-    Analyze,
-}
-
-/// A name that is not one of the levels of explanation.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown explain '{0}'; use one of none, plan, analyze")]
-pub struct UnknownExplain(String);
-
-impl Explain {
-    pub const ALL: [Self; 3] = [Self::No, Self::Plan, Self::Analyze];
-
-    /// The name of the level in a request.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::No => "none",
-            Self::Plan => "plan",
-            Self::Analyze => "analyze",
-        }
-    }
-}
-
-impl FromStr for Explain {
-    type Err = UnknownExplain;
-
-    fn from_str(name: &str) -> Result<Self, UnknownExplain> {
-        let found = Self::ALL.into_iter().find(|explain| explain.name() == name);
-        found.ok_or_else(|| UnknownExplain(beginning(name).into_owned()))
+named! {
+    "explain",
+    /// How much to explain of a plan.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Explain {
+        /// Nothing: the rows are the answer.
+        No = "none",
+        /// The plan, without running it.
+        Plan = "plan",
+        /// The plan after running it, with what it took.
+        Analyze = "analyze",
     }
 }
 

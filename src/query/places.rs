@@ -25,7 +25,7 @@ mod wider_range;
 pub mod workouts;
 
 pub use super::ground::events::{CALENDAR_EVENTS, PLATFORM_VISITS};
-pub use location_source::{LocationSource, MAPS_UPDATES, PLATFORM_UPDATES, UnknownSource};
+pub use location_source::{LocationSource, MAPS_UPDATES, PLATFORM_UPDATES};
 pub use pinned::Granted;
 pub use wider_range::widened;
 

@@ -30,7 +30,7 @@ mod tests;
 
 pub use super::ground::measure::{Base, Counting, Measure};
 pub(in crate::query) use by_group::{AmountsByGroupExec, AmountsSpec};
-pub use calculation::{Calculation, UnknownCalculation};
+pub use calculation::Calculation;
 pub use prepare::AskedSeries;
 pub use ranking::Ranking;
 pub(in crate::query) use series_exec::SeriesExec;

@@ -2,11 +2,9 @@
 //! `/data/v1alpha1/metric/{data_type}/agg/{resolution}`.
 
 use std::fmt::Write as _;
-use std::str::FromStr;
 
 use axum::extract::State;
 use axum::response::Response;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::app::{App, AppState};
@@ -19,7 +17,7 @@ use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
 use crate::model::columns::{UNIT, VALUE};
 use crate::model::duration::Truncation;
-use crate::model::excerpt::beginning;
+use crate::model::names::UnknownName;
 use crate::model::permit::Windows;
 use crate::model::registry::{RecordClass, TypeId};
 use crate::model::time::TimeRange;
@@ -27,7 +25,7 @@ use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::ResolvedType;
 use crate::query::aggregate::over_people::OverPeople;
-use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
+use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Resolution};
 use crate::query::partial::WholeBins;
 use crate::query::statistic::Statistic;
 use crate::query::units::UnitRole;
@@ -43,45 +41,6 @@ use super::units::{RequestedUnits, UnitHindrance, compares_measures};
 const TIME: &str = "time";
 /// How many people a value about a whole group must be based on at least.
 const LEAST_PEOPLE: u64 = 5;
-
-/// How long a period is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
-enum Resolution {
-    #[schema(rename = "15m")]
-    QuarterHour,
-    #[schema(rename = "60m")]
-    Hour,
-    #[schema(rename = "day")]
-    Day,
-}
-
-/// A name that is not a resolution.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown resolution {0:?}; use one of 15m, 60m, day")]
-struct UnknownResolution(String);
-
-impl FromStr for Resolution {
-    type Err = UnknownResolution;
-
-    fn from_str(name: &str) -> Result<Self, UnknownResolution> {
-        match name {
-            "15m" => Ok(Self::QuarterHour),
-            "60m" => Ok(Self::Hour),
-            "day" => Ok(Self::Day),
-            other => Err(UnknownResolution(beginning(other).into_owned())),
-        }
-    }
-}
-
-impl Resolution {
-    const fn periods(self) -> Truncation {
-        match self {
-            Self::QuarterHour => Truncation::QUARTER_HOURS,
-            Self::Hour => Truncation::HOURS,
-            Self::Day => Truncation::DAYS,
-        }
-    }
-}
 
 /// Which records, and how they are grouped.
 #[derive(Debug)]
@@ -226,7 +185,7 @@ async fn aggregate(
     let resolution: Resolution = request
         .resolution
         .parse()
-        .map_err(|error: UnknownResolution| invalid(["path", "resolution"], error.to_string()))?;
+        .map_err(|error: UnknownName| invalid(["path", "resolution"], error.to_string()))?;
     let owner = permits.first().map_or(reader.person(), Readable::owner);
     let resolved = readable(app, owner, data_type.as_str()).await?;
     refuse_unfit(&query, &measure, &resolved)?;

@@ -14,9 +14,10 @@ use super::measurement::{
 };
 use super::variants::{
     AnnotationRoot, AnnotationType, BooleanAnnotation, DurationAnnotation, MomentAnnotation,
-    NumericAnnotation, PeopleAnnotation, ScaleAnnotation, UnknownAnnotationType,
+    NumericAnnotation, PeopleAnnotation, ScaleAnnotation,
 };
 use crate::model::faults::{Fault, LocPart};
+use crate::model::names::UnknownName;
 use crate::model::registry::MetricKind;
 use crate::model::strict_json;
 
@@ -49,7 +50,7 @@ impl AnnotationRoot {
         match body {
             Value::Object(members) if !members.contains_key("annotation_type") => {
                 let mut members = members.clone();
-                let kind = self.annotation_type().as_str();
+                let kind = self.annotation_type().name();
                 members.insert("annotation_type".to_owned(), kind.into());
                 Self::read(&Value::Object(members))
             }
@@ -191,10 +192,10 @@ impl<'a> Part<'a> {
         {
             return Ok(kind);
         }
-        let names = AnnotationType::ALL.map(AnnotationType::as_str);
+        let names = AnnotationType::ALL.map(AnnotationType::name);
         let kind = self.choice("annotation_type", &names)?;
         kind.parse()
-            .map_err(|error: UnknownAnnotationType| self.fault("enum", error.to_string()))
+            .map_err(|error: UnknownName| self.fault("enum", error.to_string()))
     }
 
     /// The only type of annotation that has this measurement.

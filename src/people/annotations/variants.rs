@@ -2,12 +2,10 @@
 //!
 //! The same types are read, stored, returned and published as schema.
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::ToSchema;
 
-use crate::model::excerpt::beginning;
+use crate::model::names::named;
 
 use super::super::text::{Line, Name, Prose};
 use super::display::{AnnotationSpec, ScaleAnnotationSpec};
@@ -18,40 +16,22 @@ use super::measurement::{
 /// More default tags than this help nobody.
 const MOST_TAGS: usize = 100;
 
-/// The type of an annotation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AnnotationType {
-    Duration,
-    Moment,
-    Numeric,
-    People,
-    Scale,
-    Boolean,
+named! {
+    "annotation type",
+    /// The type of an annotation.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum AnnotationType {
+        Duration = "duration",
+        Moment = "moment",
+        Numeric = "numeric",
+        People = "people",
+        Scale = "scale",
+        Boolean = "boolean",
+    }
 }
 
 impl AnnotationType {
-    pub const ALL: [Self; 6] = [
-        Self::Duration,
-        Self::Moment,
-        Self::Numeric,
-        Self::People,
-        Self::Scale,
-        Self::Boolean,
-    ];
-
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Duration => "duration",
-            Self::Moment => "moment",
-            Self::Numeric => "numeric",
-            Self::People => "people",
-            Self::Scale => "scale",
-            Self::Boolean => "boolean",
-        }
-    }
-
     /// The data type of its records.
     #[must_use]
     pub const fn base(self) -> &'static str {
@@ -63,20 +43,6 @@ impl AnnotationType {
             Self::Scale => "ScaleAnnotation",
             Self::Boolean => "BooleanAnnotation",
         }
-    }
-}
-
-/// A name that is not one of the six types.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown annotation type {0:?}; use one of duration, moment, numeric, people, scale, boolean")]
-pub struct UnknownAnnotationType(String);
-
-impl FromStr for AnnotationType {
-    type Err = UnknownAnnotationType;
-
-    fn from_str(name: &str) -> Result<Self, UnknownAnnotationType> {
-        let found = Self::ALL.into_iter().find(|kind| kind.as_str() == name);
-        found.ok_or_else(|| UnknownAnnotationType(beginning(name).into_owned()))
     }
 }
 

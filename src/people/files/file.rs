@@ -5,16 +5,14 @@
 //! another version. Of all versions at one path and name at most one is uploaded: its document has that name,
 //! which the catalogue allows only once.
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::errors::FilesError;
 use crate::catalog::documents::{Document, DocumentKind, Link};
-use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
+use crate::model::names::named;
 use crate::model::registry::TypeId;
 use crate::model::stored_json;
 use crate::model::time::{Instant, TimeRange};
@@ -25,14 +23,17 @@ use crate::people::sharing::terms::FileAge;
 pub(super) const SCAN_LINK: &str = "file_to_scan";
 pub(super) const TO_SCAN: Uuid = Uuid::nil();
 
-/// The state of a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FileState {
-    Created,
-    Uploaded,
-    Archived,
-    Deleted,
+named! {
+    "state of files",
+    /// The state of a version.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum FileState {
+        Created = "created",
+        Uploaded = "uploaded",
+        Archived = "archived",
+        Deleted = "deleted",
+    }
 }
 
 /// What a scan found in a file.
@@ -119,32 +120,6 @@ impl AnnouncedFile {
     #[must_use]
     pub fn full_name(&self) -> String {
         full_name(&self.path, &self.name)
-    }
-}
-
-impl FileState {
-    pub const ALL: [Self; 4] = [Self::Created, Self::Uploaded, Self::Archived, Self::Deleted];
-
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Uploaded => "uploaded",
-            Self::Archived => "archived",
-            Self::Deleted => "deleted",
-        }
-    }
-}
-
-impl FromStr for FileState {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|state| state.name() == text);
-        found.ok_or_else(|| {
-            let sent = beginning(text);
-            format!("{sent:?} is none of created, uploaded, archived and deleted")
-        })
     }
 }
 
@@ -402,13 +377,6 @@ impl File {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn of_a_long_state_that_is_none_the_beginning_is_repeated() {
-        let refused = "z".repeat(900).parse::<FileState>().unwrap_err();
-        assert_eq!(refused.matches('z').count(), 200, "{refused}");
-        assert_eq!("deleted".parse(), Ok(FileState::Deleted));
-    }
 
     #[test]
     fn moments_of_a_file_are_stored_as_microseconds() {

@@ -2,32 +2,24 @@
 //! rows.
 
 use std::fmt;
-use std::str::FromStr;
 
-use crate::model::excerpt::beginning;
+use crate::model::names::named;
 
 pub const PLATFORM_UPDATES: &str = "PlatformLocationUpdate";
 
 pub const MAPS_UPDATES: &str = "MapsLocationUpdate";
 
-/// The source of a position. Earlier ones take precedence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum LocationSource {
-    MobileOs,
-    Maps,
+named! {
+    "source of locations",
+    /// The source of a position. Earlier ones take precedence.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum LocationSource {
+        MobileOs = "mobile_os",
+        Maps = "maps",
+    }
 }
 
 impl LocationSource {
-    pub const ALL: [Self; 2] = [Self::MobileOs, Self::Maps];
-
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MobileOs => "mobile_os",
-            Self::Maps => "maps",
-        }
-    }
-
     /// The type of its updates.
     #[must_use]
     pub const fn updates(self) -> &'static str {
@@ -44,22 +36,6 @@ impl LocationSource {
             Self::MobileOs => "platform_location_update",
             Self::Maps => "maps_location_update",
         }
-    }
-}
-
-/// A name that is not a source of locations.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown source of locations {0:?}; use one of mobile_os, maps")]
-pub struct UnknownSource(String);
-
-impl FromStr for LocationSource {
-    type Err = UnknownSource;
-
-    fn from_str(text: &str) -> Result<Self, UnknownSource> {
-        Self::ALL
-            .into_iter()
-            .find(|source| source.name() == text)
-            .ok_or_else(|| UnknownSource(beginning(text).into_owned()))
     }
 }
 

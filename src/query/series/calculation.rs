@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::model::excerpt::beginning;
+use crate::model::names::UnknownName;
 
 /// A statistic of the points of a bin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,11 +41,6 @@ impl Percentile {
     }
 }
 
-/// A name that is not a calculation.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown calculation '{0}'; use one of {names}", names = names())]
-pub struct UnknownCalculation(String);
-
 /// The type of a statistic's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -76,10 +71,6 @@ const NAMED: [(&str, Calculation); 20] = [
     ("p90", Calculation::Percentile(Percentile(90))),
     ("p95", Calculation::Percentile(Percentile(95))),
 ];
-
-fn names() -> String {
-    NAMED.map(|(name, _)| name).join(", ")
-}
 
 impl Calculation {
     pub fn all() -> impl Iterator<Item = Self> {
@@ -135,14 +126,14 @@ impl Calculation {
 }
 
 impl FromStr for Calculation {
-    type Err = UnknownCalculation;
+    type Err = UnknownName;
 
-    fn from_str(text: &str) -> Result<Self, UnknownCalculation> {
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
         NAMED
             .iter()
             .find(|(name, _)| *name == text)
             .map(|(_, calculation)| *calculation)
-            .ok_or_else(|| UnknownCalculation(beginning(text).into_owned()))
+            .ok_or_else(|| UnknownName::new("calculation", text, NAMED.map(|(name, _)| name)))
     }
 }
 
@@ -180,7 +171,7 @@ mod tests {
     fn rule_1_5c_an_unknown_name_is_answered_with_those_there_are() {
         let message = "variance".parse::<Calculation>().unwrap_err().to_string();
         assert!(
-            message.starts_with("unknown calculation 'variance'; use one of max, min, delta"),
+            message.starts_with("unknown calculation \"variance\"; use one of max, min, delta"),
             "{message}"
         );
         for (name, calculation) in NAMED {

@@ -1,12 +1,11 @@
 //! Questions about sleep as plain data. Equal questions have equal answers on equal data.
 
 use std::collections::HashMap;
-use std::str::FromStr;
 
 use uuid::Uuid;
 
 use crate::model::duration::Truncation;
-use crate::model::excerpt::beginning;
+use crate::model::names::named;
 use crate::model::time::{Instant, MICROS_PER_HOUR, TimeRange};
 use crate::model::zone::Zone;
 use crate::query::statistic::Statistic;
@@ -145,49 +144,17 @@ impl SleepTotalsSpec {
 /// The ids under which a person's sources are listed, by their stored keys.
 pub type SourceNames = HashMap<String, Uuid>;
 
-/// The period to which a cycle belongs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// The one in which it starts.
-    Start,
-    /// The one in which it ends.
-    #[default]
-    End,
-    /// Each period gets the part that lies in it.
-    Split,
-}
-
-impl Mode {
-    pub const ALL: [Self; 3] = [Self::Start, Self::End, Self::Split];
-
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::End => "end",
-            Self::Split => "split",
-        }
-    }
-}
-
-/// An unknown name, with the known ones.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {kind} '{name}'; use one of {allowed}")]
-pub struct UnknownName {
-    kind: &'static str,
-    name: String,
-    allowed: &'static str,
-}
-
-impl FromStr for Mode {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let found = Self::ALL.into_iter().find(|mode| mode.name() == name);
-        found.ok_or_else(|| UnknownName {
-            kind: "mode",
-            name: beginning(name).into_owned(),
-            allowed: "start, end, split",
-        })
+named! {
+    "mode",
+    /// The period to which a cycle belongs.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum Mode {
+        /// The one in which it starts.
+        Start = "start",
+        /// The one in which it ends.
+        #[default]
+        End = "end",
+        /// Each period gets the part that lies in it.
+        Split = "split",
     }
 }

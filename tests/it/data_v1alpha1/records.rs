@@ -276,7 +276,7 @@ async fn an_unknown_format_is_422_and_names_those_that_exist() {
     assert!(
         reply
             .text()
-            .contains("unknown format 'xml'; use one of json, csv"),
+            .contains(r#"unknown format \"xml\"; use one of json, csv"#),
         "{reply}"
     );
 }

@@ -1,7 +1,6 @@
 //! The body of a report, as JSON and as rows. Knows nothing of how insights are found.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,40 +10,29 @@ use uuid::Uuid;
 use crate::api::listed::ListingForm;
 use crate::api::query_params::Choice;
 use crate::model::ids::PersonId;
+use crate::model::names::named;
 use crate::model::time::Instant;
 use crate::model::units::UnitSystem;
 use crate::model::zone::Zone;
 use crate::output::{ColumnKind, ListedColumn};
 use crate::query::insight::report::{Comparison, Confidence, Evidence, Insight, Report, Skipped};
 
-/// The forms that reports have had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InsightReportVersion {
-    V0,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no such version of reports; use v0")]
-pub struct UnknownVersion;
-
-impl FromStr for InsightReportVersion {
-    type Err = UnknownVersion;
-
-    fn from_str(text: &str) -> Result<Self, UnknownVersion> {
-        let found = Self::all().into_iter().find(|version| version.name() == text);
-        found.ok_or(UnknownVersion)
+named! {
+    "version of reports",
+    /// The forms that reports have had.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum InsightReportVersion {
+        V0 = "v0",
     }
 }
 
 impl Choice for InsightReportVersion {
     fn all() -> Vec<Self> {
-        vec![Self::V0]
+        Self::ALL.to_vec()
     }
 
     fn name(self) -> &'static str {
-        match self {
-            Self::V0 => "v0",
-        }
+        Self::name(self)
     }
 }
 

@@ -2,12 +2,15 @@
 //!
 //! A call is plain data; equal calls have equal answers on equal data.
 
+use std::str::FromStr as _;
+
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{Result, ScalarValue, plan_err};
 
 use crate::model::duration::{SampleRate, Truncation};
 use crate::model::time::{Instant, parse_instant};
 use crate::model::zone::Zone;
+use crate::query::aggregate::Resolution;
 use crate::query::statistic::Statistic;
 
 /// A function that returns rows.
@@ -149,22 +152,14 @@ impl Call {
             },
             QuestionFunction::Agg => Self::Agg {
                 data_type: given.required_text("type")?,
-                periods: given.parsed("resolution", USUAL_RESOLUTION, periods)?,
+                periods: given
+                    .parsed("resolution", USUAL_RESOLUTION, Resolution::from_str)?
+                    .periods(),
                 totals: given.totals("function")?,
                 span: given.span()?,
                 zone: given.parsed("tz", "UTC", Zone::named)?,
             },
         })
-    }
-}
-
-/// The periods by which records are aggregated.
-fn periods(name: &str) -> Result<Truncation, String> {
-    match name {
-        "15m" => Ok(Truncation::QUARTER_HOURS),
-        "60m" => Ok(Truncation::HOURS),
-        "day" => Ok(Truncation::DAYS),
-        other => Err(format!("unknown resolution {other:?}; use one of 15m, 60m, day")),
     }
 }
 
