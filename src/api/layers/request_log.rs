@@ -47,7 +47,8 @@ pub async fn log_request(State(app): State<AppState>, mut request: Request, next
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
-    let span = tracing::info_span!("request", id = %id.0);
+    // Filters leave out spans by their level too, and the line of a failure must have the id.
+    let span = tracing::error_span!("request", id = %id.0);
 
     let request = awaited(request, app.settings.slow_client_limit);
     let answered = async {
