@@ -4,7 +4,8 @@
 use std::io::Write as _;
 use std::thread;
 
-use crate::auth::keys::SigningKey;
+use crate::auth::keys::{FILE_NAME, SigningKey};
+use crate::auth::settings::Provider;
 use crate::catalog::{Catalog, FoundAt};
 use crate::model::ids::PersonId;
 use crate::store::objects::ObjectStorage;
@@ -78,6 +79,19 @@ pub(super) fn signing_key(settings: &Settings) -> Result<SigningKey, Failed> {
             data_directory::shown(&settings.data_dir)
         ))
     })
+}
+
+/// Warns before the first signing key is made where there must have been another: a copy may lack it, or a
+/// node may not have been given it.
+pub(super) async fn warn_of_lost_signing_key(settings: &Settings, catalog: &Catalog) {
+    let is_lacking = settings.identity.provider == Provider::Embedded
+        && matches!(SigningKey::open(&settings.data_dir), Ok(None));
+    if is_lacking && catalog.people_ids().await.is_ok_and(|people| !people.is_empty()) {
+        tracing::warn!(
+            "there are people in the catalogue, and no {FILE_NAME} in the data directory: a new one is made, \
+             and tokens that were signed with another one are refused until that is back in its place"
+        );
+    }
 }
 
 /// Refuses a person who does not exist here, or who is being erased.

@@ -35,7 +35,7 @@ use super::failed::Failed;
 use super::settings::{Settings, own_url};
 use super::standard_output::print;
 use super::stores::{self, OpenedStore};
-use super::{background, data_directory, demo, descriptors, hosts, logging, runtimes};
+use super::{background, data_directory, demo, descriptors, hosts, installation, logging, runtimes};
 
 /// The signal for a write beyond the limit on file sizes (SIGXFSZ).
 const FILE_TOO_LARGE: i32 = 25;
@@ -178,6 +178,7 @@ async fn open_foundations(
     identity::settle(&catalog, &objects, &SystemIds::default(), settings.adopt_store)
         .await
         .map_err(Failed::from_error)?;
+    installation::warn_of_lost_signing_key(settings, &catalog).await;
     let ring = ring(settings, &clock)?;
     Ok(Foundations {
         verifier: verifier(settings, ring.as_ref(), &clock)?,

@@ -123,6 +123,25 @@ fn whoever_lost_the_signing_key_is_told_what_makes_another() {
     assert_eq!(token().0, Some(0));
 }
 
+#[tokio::test]
+async fn a_service_that_makes_another_signing_key_warns_that_tokens_are_refused() {
+    let almanac = Almanac::start();
+    let person = almanac.person();
+    almanac.stop();
+    assert!(
+        !almanac.log().contains("tokens that were signed"),
+        "{}",
+        almanac.log()
+    );
+    fs::remove_file(almanac.data_dir().join("signing.key")).unwrap();
+    almanac.launch();
+    assert_eq!(person.get("/user/v1alpha1/session").await.status, 401);
+    almanac.stop();
+    let log = almanac.log();
+    assert!(log.contains("tokens that were signed"), "{log}");
+    assert!(log.contains("none of the keys that are trusted here"), "{log}");
+}
+
 /// How a command is tried where there is no installation, and whether it needs one.
 fn tried<'a>(command: &str, user: &'a str, directory: &'a str) -> Option<Vec<Vec<&'a str>>> {
     Some(match command {

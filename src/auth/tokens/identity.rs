@@ -38,7 +38,7 @@ pub enum Refusal {
     Algorithm,
     #[error("the token asks for an extension that is not understood")]
     CriticalExtension,
-    #[error("none of the provider's keys matches the token")]
+    #[error("none of the keys that are trusted here matches the token")]
     UnknownKey,
     #[error("the signature does not match")]
     Signature,
