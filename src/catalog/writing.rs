@@ -3,10 +3,11 @@
 //! A commit is a dozen short statements and one wait for the disk. The driver hands each statement to a
 //! thread of the connection's own, so that threads wake each other dozens of times. So the statements run
 //! here, and the runtime is told that its thread is busy. Writers take turns. Where the disk refused
-//! something, whoever asks whether it takes writes finds out by a small one. Knows no tables.
+//! something, or another process kept a writer waiting for too long, whoever asks whether writes are taken
+//! finds out by a small one. Knows no tables.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +26,9 @@ const SETTINGS: &str = "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PR
 
 /// Writes one page and changes nothing: nobody uses this number.
 const SMALL_WRITE: &str = "PRAGMA user_version = 0";
+/// How long that waits for another process. Who asks whether writes are taken does not wait for long, and
+/// others may use the thread.
+const SMALL_WRITE_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The connection that writes, used in turn.
 #[derive(Clone, Debug)]
@@ -37,8 +41,10 @@ struct Shared {
     /// The connection, between two transactions.
     idle: Mutex<Option<Connection>>,
     turn: Arc<Semaphore>,
-    /// Whether the disk refused something, and has not been seen to take a write since.
-    is_disk_in_doubt: AtomicBool,
+    /// How often the disk, or another process that writes, did not let somebody do what they may do.
+    refusals: AtomicU64,
+    /// How many of these came before a write that succeeded: one that was attempted because of them.
+    overcome: AtomicU64,
 }
 
 /// How long the writer waits and how much it keeps.
@@ -66,7 +72,8 @@ impl Writer {
             limits,
             idle: Mutex::new(Some(connection)),
             turn: Arc::new(Semaphore::new(1)),
-            is_disk_in_doubt: AtomicBool::new(false),
+            refusals: AtomicU64::new(0),
+            overcome: AtomicU64::new(0),
         })))
     }
 
@@ -92,25 +99,26 @@ impl Writer {
         })
     }
 
-    /// Whether the disk takes writes. As long as nothing speaks against it, nothing is written to find out.
+    /// Whether writes are taken. As long as nothing speaks against it, nothing is written to find out.
     pub(super) async fn takes_writes(&self) -> Result<(), CatalogError> {
         // Before the attempt: what others are refused meanwhile counts.
-        if !self.0.is_disk_in_doubt.swap(false, Ordering::SeqCst) {
+        let refusals = self.0.refusals.load(Ordering::SeqCst);
+        if refusals == self.0.overcome.load(Ordering::SeqCst) {
             return Ok(());
         }
         match self.write_little().await {
             // A full disk is one that can be read, and works otherwise.
-            Ok(()) | Err(CatalogError::Full { .. }) => Ok(()),
-            Err(error) => {
-                self.0.is_disk_in_doubt.store(true, Ordering::SeqCst);
-                Err(error)
+            Ok(()) | Err(CatalogError::Full { .. }) => {
+                self.0.overcome.store(refusals, Ordering::SeqCst);
+                Ok(())
             }
+            Err(error) => Err(error),
         }
     }
 
     async fn write_little(&self) -> Result<(), CatalogError> {
         let mut writing = self.take().await?;
-        writing.run(SMALL_WRITE)?;
+        writing.fetch_within(SMALL_WRITE_PATIENCE, SMALL_WRITE)?;
         writing.give_back();
         Ok(())
     }
@@ -129,11 +137,17 @@ impl Writer {
 }
 
 impl Shared {
-    /// What a failure means, which is remembered if it is the disk's.
+    /// What a failure means, which is remembered if it is the disk's or another process's.
     fn classified(&self, error: rusqlite::Error) -> CatalogError {
         let code = error.sqlite_error_code();
-        if let Some(ErrorCode::ReadOnly | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) = code {
-            self.is_disk_in_doubt.store(true, Ordering::SeqCst);
+        if let Some(
+            ErrorCode::ReadOnly
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::DatabaseBusy,
+        ) = code
+        {
+            self.refusals.fetch_add(1, Ordering::SeqCst);
         }
         classify(error)
     }
@@ -149,12 +163,16 @@ impl Writing {
         found.map_err(|error| self.writer.0.classified(error))
     }
 
-    /// Runs a statement without waiting: what others prevent is not done.
-    pub(super) fn fetch_at_once(&mut self, sql: &str) -> Result<Vec<Vec<StoredValue>>, CatalogError> {
-        let patience = self.writer.0.limits.patience;
-        self.connection.busy_timeout(Duration::ZERO).map_err(classify)?;
-        let found = self.fetch(sql, &[]);
+    /// Runs a statement that waits for others no longer than `patience`: what they prevent is not done.
+    pub(super) fn fetch_within(
+        &mut self,
+        patience: Duration,
+        sql: &str,
+    ) -> Result<Vec<Vec<StoredValue>>, CatalogError> {
+        let usual = self.writer.0.limits.patience;
         self.connection.busy_timeout(patience).map_err(classify)?;
+        let found = self.fetch(sql, &[]);
+        self.connection.busy_timeout(usual).map_err(classify)?;
         found
     }
 
@@ -266,6 +284,37 @@ mod tests {
         let attempt = written();
         assert!(attempt > 0);
         // Nothing speaks against it any more, so nothing is written.
+        writer.takes_writes().await.unwrap();
+        assert_eq!(written(), attempt);
+    }
+
+    #[tokio::test]
+    async fn whoever_keeps_writers_out_for_too_long_keeps_the_database_in_doubt() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("catalogue.db");
+        std::fs::write(&path, "").unwrap();
+        let writer = Writer::open(&path, LIMITS).unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        // As long as nobody had to wait, nobody knows.
+        writer.takes_writes().await.unwrap();
+        assert!(writer.take().await.unwrap().turn("BEGIN IMMEDIATE").is_err());
+        let refused = writer.takes_writes().await;
+        assert!(
+            matches!(refused, Err(CatalogError::Unavailable { .. })),
+            "{refused:?}"
+        );
+        // Who does not wait for the answer does not take the doubt away.
+        let writing = writer.take().await.unwrap();
+        let asked = tokio::time::timeout(Duration::from_millis(10), writer.takes_writes());
+        assert!(asked.await.is_err());
+        drop(writing);
+        assert!(writer.takes_writes().await.is_err());
+        other.execute_batch("ROLLBACK").unwrap();
+        writer.takes_writes().await.unwrap();
+        let log = directory.path().join("catalogue.db-wal");
+        let written = || std::fs::metadata(&log).unwrap().len();
+        let attempt = written();
         writer.takes_writes().await.unwrap();
         assert_eq!(written(), attempt);
     }
