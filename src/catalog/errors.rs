@@ -40,6 +40,11 @@ pub enum CatalogError {
          {known}; upgrade first"
     )]
     TooNew { found: i64, known: i64 },
+    #[error(
+        "the catalogue is of an earlier release: it has schema version {found}, this release has {known}; \
+         start the service of this release first, which brings it up to date"
+    )]
+    TooOld { found: i64, known: i64 },
     /// It is not repeated: where in it a password stands is not known.
     #[error(
         "the catalogue's address is not understood: expected sqlite://PATH or postgres://USER@HOST/DATABASE"

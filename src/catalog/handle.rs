@@ -51,14 +51,28 @@ impl Catalog {
     ) -> Result<Self, CatalogError> {
         let database = Database::open(address, connections).await?;
         migrations::run(&database, clock.now()).await?;
-        let time = Arc::clone(&clock);
-        Ok(Self {
+        Ok(Self::over(database, clock))
+    }
+
+    /// Opens the catalogue for who looks or notes something, perhaps beside a service of an earlier release:
+    /// its tables are refused if they are not up to date.
+    pub async fn open_beside(address: &str, clock: Arc<dyn Clock>) -> Result<Self, CatalogError> {
+        let database = Database::open(address, USUAL_CONNECTIONS).await?;
+        if let Err(refused) = migrations::refuse_earlier(&database).await {
+            database.close().await;
+            return Err(refused);
+        }
+        Ok(Self::over(database, clock))
+    }
+
+    fn over(database: Database, clock: Arc<dyn Clock>) -> Self {
+        Self {
             database,
+            time: Arc::clone(&clock),
             clock,
-            time,
             witnesses: Witnesses::default(),
             states: KnownStates::default(),
-        })
+        }
     }
 
     /// The parameters that the address of a server may have.

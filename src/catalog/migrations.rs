@@ -1,7 +1,8 @@
-//! The migrations of the catalogue's tables. Applied at open, in order, in one transaction that only one
-//! process runs at a time. A released migration never changes; the next one corrects its mistakes.
+//! The migrations of the catalogue's tables. Applied in order, in one transaction that only one process runs
+//! at a time, by whoever opens the catalogue to go on with it; who only looks refuses tables of before. A
+//! released migration never changes; the next one corrects its mistakes.
 
-use super::database::{Database, Value};
+use super::database::{Database, Session, Value};
 use super::errors::CatalogError;
 use super::registers::register_all;
 use crate::model::time::Instant;
@@ -23,28 +24,13 @@ const MIGRATIONS: &[(i64, &str)] = &[
 
 pub(super) async fn run(database: &Database, now: Instant) -> Result<(), CatalogError> {
     let mut session = database.migrating().await?;
+    let found = found_version(&mut session).await?;
     session
         .define(
             "CREATE TABLE IF NOT EXISTS schema_versions (version INTEGER NOT NULL PRIMARY KEY, \
                  applied_at INTEGER NOT NULL) STRICT;",
         )
         .await?;
-    let rows = session
-        .fetch(
-            "SELECT version FROM schema_versions ORDER BY version DESC LIMIT 1".to_owned(),
-            Vec::new(),
-        )
-        .await?;
-    let found = rows.first().map_or(Ok(0), |row| row.int(0))?;
-    let known = MIGRATIONS.last().map_or(0, |(version, _)| *version);
-    if found > known {
-        return Err(CatalogError::TooNew { found, known });
-    }
-    if found < 0 || (found == 0 && session.has_table("people").await?) {
-        return Err(CatalogError::corrupt(
-            "its schema version does not fit the tables there are",
-        ));
-    }
     for (version, script) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
         session.define(script).await?;
         if *version == REGISTERS_SINCE {
@@ -59,4 +45,40 @@ pub(super) async fn run(database: &Database, now: Instant) -> Result<(), Catalog
             .await?;
     }
     session.commit().await
+}
+
+/// Refuses tables for which there are migrations. Changes nothing.
+pub(super) async fn refuse_earlier(database: &Database) -> Result<(), CatalogError> {
+    let mut session = database.read().await?;
+    let found = found_version(&mut session).await?;
+    session.commit().await?;
+    let known = latest();
+    if found < known {
+        return Err(CatalogError::TooOld { found, known });
+    }
+    Ok(())
+}
+
+/// The version of the tables, which is not later than those known here. 0: there are none.
+async fn found_version(session: &mut Session) -> Result<i64, CatalogError> {
+    let mut found = 0;
+    if session.has_table("schema_versions").await? {
+        let sql = "SELECT version FROM schema_versions ORDER BY version DESC LIMIT 1";
+        let rows = session.fetch(sql.to_owned(), Vec::new()).await?;
+        found = rows.first().map_or(Ok(0), |row| row.int(0))?;
+    }
+    let known = latest();
+    if found > known {
+        return Err(CatalogError::TooNew { found, known });
+    }
+    if found < 0 || (found == 0 && session.has_table("people").await?) {
+        return Err(CatalogError::corrupt(
+            "its schema version does not fit the tables there are",
+        ));
+    }
+    Ok(found)
+}
+
+fn latest() -> i64 {
+    MIGRATIONS.last().map_or(0, |(version, _)| *version)
 }

@@ -621,6 +621,38 @@ async fn a_newer_catalogue_is_refused() {
 }
 
 #[tokio::test]
+async fn an_older_catalogue_stays_as_it_is_for_who_only_looks() {
+    let Bench {
+        catalog,
+        clock,
+        address,
+        directory: _directory,
+    } = Bench::sqlite().await;
+    // As if the last migration were to come.
+    let mut session = catalog.database.write().await.unwrap();
+    for statement in [
+        "DELETE FROM schema_versions WHERE version = 11",
+        "DROP TABLE updated_days",
+    ] {
+        session.execute(statement.to_owned(), Vec::new()).await.unwrap();
+    }
+    session.commit().await.unwrap();
+    catalog.close().await;
+    for _ in 0..2 {
+        assert!(matches!(
+            Catalog::open_beside(&address, clock.clone()).await,
+            Err(CatalogError::TooOld { found: 10, .. })
+        ));
+    }
+    Catalog::open(&address, clock.clone())
+        .await
+        .unwrap()
+        .close()
+        .await;
+    Catalog::open_beside(&address, clock).await.unwrap().close().await;
+}
+
+#[tokio::test]
 async fn an_address_that_names_no_database_is_refused_without_its_password() {
     let refused = Catalog::open(
         "mysql://me:secret@host/db",

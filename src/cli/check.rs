@@ -35,15 +35,14 @@ fn cut_damaged_log(settings: &Settings) -> Result<(), Failed> {
 }
 
 async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
-    if repair {
+    let stores = if repair {
         installation::repairable(settings).await?;
+        cut_damaged_log(settings)?;
+        stores::to_repair(settings).await?
     } else {
         installation::begun(settings)?;
-    }
-    if repair {
-        cut_damaged_log(settings)?;
-    }
-    let stores = stores::to_go_through(settings).await?;
+        stores::to_go_through(settings).await?
+    };
     let mut left_out = 0;
     if repair {
         match repaired(&stores).await {

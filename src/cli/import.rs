@@ -50,7 +50,7 @@ pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
 async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>) -> Result<Imported, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
-    let catalog = stores::catalog(settings).await?;
+    let catalog = stores::catalog_brought_up_to_date(settings).await?;
     let OpenedStore { objects, keys } = stores::open(settings).await?;
     identity::settle(&catalog, &objects, ids.as_ref(), settings.adopt_store)
         .await

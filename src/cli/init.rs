@@ -29,7 +29,7 @@ pub(super) fn signing_key(settings: &Settings) -> Result<(), Failed> {
 
 /// Makes the catalogue and the object store, as a pair.
 async fn made(settings: &Settings) -> Result<(), Failed> {
-    let catalog = stores::catalog(settings).await?;
+    let catalog = stores::catalog_brought_up_to_date(settings).await?;
     let objects = stores::open(settings).await?.objects;
     let settled = identity::settle(&catalog, &objects, &SystemIds::default(), settings.adopt_store).await;
     catalog.close().await;

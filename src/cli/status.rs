@@ -104,7 +104,7 @@ fn looked<T>(
     installation::needed(settings)?;
     let runtime = runtimes::one_thread()?;
     let found = runtime.block_on(async {
-        let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock)).await?;
+        let catalog = Catalog::open_beside(&settings.database_url, Arc::new(SystemClock)).await?;
         let found = look(&catalog).await;
         catalog.close().await;
         found

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::{Catalog, CatalogError};
-use crate::model::clock::{Clock, SystemClock};
+use crate::model::clock::SystemClock;
 use crate::model::ids::SystemIds;
 use crate::store::StoreError;
 use crate::store::files::PieceFiles;
@@ -18,24 +18,41 @@ use super::settings::{EncryptionSettings, Settings};
 /// A small cache: what is read once is not worth keeping.
 const CACHE_MEMORY: u64 = 8 << 20;
 
-/// The catalogue, for one command.
-pub(super) async fn catalog(settings: &Settings) -> Result<Catalog, Failed> {
+/// The catalogue, for a command that makes an installation or goes on with one of an earlier release.
+pub(super) async fn catalog_brought_up_to_date(settings: &Settings) -> Result<Catalog, Failed> {
     let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock)).await;
+    catalog.map_err(Failed::from_error)
+}
+
+/// The catalogue, for any other command.
+pub(super) async fn catalog(settings: &Settings) -> Result<Catalog, Failed> {
+    let catalog = Catalog::open_beside(&settings.database_url, Arc::new(SystemClock)).await;
     catalog.map_err(Failed::from_error)
 }
 
 /// Catalogue and store for a command that goes through everything stored, once.
 pub(super) async fn to_go_through(settings: &Settings) -> Result<UpkeepStores, Failed> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
-        .await
-        .map_err(|error| not_gone_through(error.into()))?;
+    let catalog = Catalog::open_beside(&settings.database_url, Arc::new(SystemClock)).await;
+    with_store(settings, catalog).await
+}
+
+/// The same for one that also repairs it, and therefore brings it up to date.
+pub(super) async fn to_repair(settings: &Settings) -> Result<UpkeepStores, Failed> {
+    let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock)).await;
+    with_store(settings, catalog).await
+}
+
+async fn with_store(
+    settings: &Settings,
+    catalog: Result<Catalog, CatalogError>,
+) -> Result<UpkeepStores, Failed> {
+    let catalog = catalog.map_err(|error| not_gone_through(error.into()))?;
     let OpenedStore { objects, keys } = open(settings).await?;
     Ok(UpkeepStores {
         snapshots: Snapshots::new(catalog.clone(), CACHE_MEMORY).opening(keys),
         files: PieceFiles::new(objects, CACHE_MEMORY),
         catalog,
-        clock,
+        clock: Arc::new(SystemClock),
         ids: Arc::new(SystemIds::default()),
     })
 }

@@ -7,6 +7,7 @@ use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sqlx::{Connection as _, Executor as _, SqliteConnection};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -235,6 +236,40 @@ fn no_command_makes_an_installation_by_mistake() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn commands_beside_a_service_of_an_earlier_release_leave_its_catalogue_as_it_is() {
+    let almanac = Setup::default().prepare();
+    let user = almanac.person().id.to_string();
+    let target = TempDir::new().unwrap();
+    let copies = target.path().join("copies");
+    let catalogue = format!("sqlite://{}", almanac.data_dir().join("catalogue.db").display());
+    let mut connection = SqliteConnection::connect(&catalogue).await.unwrap();
+    // As if the last migration were to come.
+    for statement in [
+        "DELETE FROM schema_versions WHERE version = 11",
+        "DROP TABLE updated_days",
+    ] {
+        connection.execute(statement).await.unwrap();
+    }
+    connection.close().await.unwrap();
+    for command in commands(&almanac).iter().filter(|command| *command != "key") {
+        for arguments in tried(command, &user, copies.to_str().unwrap())
+            .into_iter()
+            .flatten()
+        {
+            if arguments.contains(&"--repair") {
+                continue;
+            }
+            let ended = almanac.run(&arguments);
+            let (_, told) = output(&ended);
+            assert_eq!(ended.status.code(), Some(1), "{arguments:?}: {told}");
+            assert!(told.contains("of an earlier release"), "{arguments:?}: {told}");
+        }
+    }
+    assert!(almanac.run(&["init"]).status.success());
+    assert!(almanac.run(&["status"]).status.success());
 }
 
 #[test]
