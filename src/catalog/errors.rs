@@ -32,6 +32,12 @@ pub enum CatalogError {
          which makes it anew from the object store"
     )]
     NoDatabase { detail: String },
+    /// Nothing is made in the place of the catalogue, whose log would be taken for that of the new one.
+    #[error(
+        "{log} holds changes of a catalogue that is missing or empty: put the catalogue back beside it, or \
+         move this file away, too, if the catalogue is lost"
+    )]
+    LogAlone { log: String },
     /// Stored bytes are not those that were written. Nothing derived from them was returned.
     #[error("the catalogue is damaged: {what}; run `almanac check`")]
     Corrupt { what: String },

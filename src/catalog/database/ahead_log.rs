@@ -55,6 +55,32 @@ pub(super) fn refuse_damaged(database: &Path) -> Result<(), CatalogError> {
     }
 }
 
+/// Refuses a log whose database is missing or empty, as after it was moved away: SQLite would take such a log
+/// for nobody's and remove it, with what was acknowledged and stands there alone.
+pub(super) fn refuse_left_alone(database: &Path) -> Result<(), CatalogError> {
+    let log = beside(database, SUFFIX);
+    let is_left_alone = || -> io::Result<bool> {
+        // In this order: a database that is being made meanwhile has content before its log has.
+        Ok(length(&log)? > HEADER as u64 && length(database)? == 0)
+    };
+    match is_left_alone() {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(CatalogError::LogAlone {
+            log: log.display().to_string(),
+        }),
+        Err(error) => Err(unreadable(&log, &error)),
+    }
+}
+
+/// The length of a file; 0 if there is none.
+fn length(path: &Path) -> io::Result<u64> {
+    match std::fs::metadata(path) {
+        Ok(found) => Ok(found.len()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
 /// Cuts a damaged log where it is damaged, after setting a copy aside; describes the damage, if any.
 pub(super) fn cut_damaged(database: &Path) -> Result<Option<String>, CatalogError> {
     let log = beside(database, SUFFIX);

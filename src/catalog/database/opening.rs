@@ -10,7 +10,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection as _, PgPool, Postgres, SqlitePool};
 
-use super::ahead_log::refuse_damaged;
+use super::ahead_log::{refuse_damaged, refuse_left_alone};
 use super::failures::classify;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::writing::{Limits, Writer};
@@ -28,6 +28,7 @@ const PREPARED_STATEMENTS: usize = 512;
 
 /// Opens the connections that write and read, and creates the file if there is none.
 pub(super) async fn open_sqlite(path: &Path) -> Result<(Writer, SqlitePool), CatalogError> {
+    refuse_left_alone(path)?;
     create_private(path)?;
     refuse_damaged(path)?;
     let limits = Limits {

@@ -42,6 +42,29 @@ fn a_log_as_it_was_written_is_taken_wherever_a_crash_broke_it_off() {
 }
 
 #[test]
+fn a_log_whose_database_is_missing_or_empty_is_refused_and_stays() {
+    let (_directory, database) = crashed(20);
+    refuse_left_alone(&database).unwrap();
+    let log = beside(&database, SUFFIX);
+    let bytes = std::fs::read(&log).unwrap();
+    let refuses = || {
+        let refused = refuse_left_alone(&database).unwrap_err().to_string();
+        assert!(refused.contains(&log.display().to_string()), "{refused}");
+        assert_eq!(std::fs::read(&log).unwrap(), bytes);
+    };
+    std::fs::write(&database, "").unwrap();
+    refuses();
+    std::fs::remove_file(&database).unwrap();
+    refuses();
+    assert!(!database.exists());
+    // There is nothing in it yet.
+    std::fs::write(&log, &bytes[..HEADER]).unwrap();
+    refuse_left_alone(&database).unwrap();
+    std::fs::remove_file(&log).unwrap();
+    refuse_left_alone(&database).unwrap();
+}
+
+#[test]
 fn the_last_write_may_have_broken_off_anywhere() {
     let (_directory, database) = crashed(20);
     let length = std::fs::metadata(beside(&database, SUFFIX)).unwrap().len();
