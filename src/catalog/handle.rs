@@ -50,7 +50,10 @@ impl Catalog {
         connections: u32,
     ) -> Result<Self, CatalogError> {
         let database = Database::open(address, connections).await?;
-        migrations::run(&database, clock.now()).await?;
+        if let Err(error) = migrations::run(&database, clock.now()).await {
+            database.close().await;
+            return Err(error);
+        }
         Ok(Self::over(database, clock))
     }
 
@@ -111,9 +114,7 @@ impl Catalog {
 
     async fn look(address: &str) -> Result<FoundAt, CatalogError> {
         let database = Database::open(address, 1).await?;
-        let mut session = database.read().await?;
-        let found = identity::found_by(&mut session).await;
-        session.commit().await?;
+        let found = identity::found_in(&database).await;
         database.close().await;
         found
     }

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::database::Session;
+use super::database::{Database, Session};
 use super::documents::DocumentKind;
 use super::errors::CatalogError;
 use super::inserting::Existing;
@@ -14,8 +14,15 @@ use super::{Catalog, FoundAt};
 const IDENTITY: &str = "store:identity";
 const REPAIR: &str = "repair:unfinished";
 
-/// What a session finds in its database.
-pub(super) async fn found_by(session: &mut Session) -> Result<FoundAt, CatalogError> {
+/// What there is in a database.
+pub(super) async fn found_in(database: &Database) -> Result<FoundAt, CatalogError> {
+    let mut session = database.read().await?;
+    let found = found_by(&mut session).await?;
+    session.commit().await?;
+    Ok(found)
+}
+
+async fn found_by(session: &mut Session) -> Result<FoundAt, CatalogError> {
     if !session.has_table("schema_versions").await? {
         return Ok(FoundAt::Nothing);
     }

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::catalog::Catalog;
 use crate::ingest::stores::IntakeStores;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{IdSource, PersonId, SystemIds};
@@ -25,7 +26,7 @@ use super::progress::Progress;
 use super::settings::Settings;
 use super::standard_output::print;
 use super::stores::{self, OpenedStore};
-use super::{data_directory, runtimes};
+use super::{data_directory, installation, runtimes};
 
 /// Bytes of each cache: one person is read, once.
 const CACHE_MEMORY: u64 = 16 << 20;
@@ -40,6 +41,7 @@ pub struct ImportOrder {
 pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
     // Before anything is made: an unreadable archive must not leave an empty installation.
     let archive = Archive::open(&order.archive).map_err(Failed::from_error)?;
+    installation::makeable(settings)?;
     data_directory::open(&settings.data_dir)?;
     signing_key(settings)?;
     let runtime = runtimes::many_threads()?;
@@ -48,18 +50,29 @@ pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
 }
 
 async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>) -> Result<Imported, Failed> {
+    let catalog = stores::catalog_brought_up_to_date(settings).await?;
+    let imported = Box::pin(bring_into(settings, &catalog, archive, user)).await;
+    catalog.close().await;
+    imported
+}
+
+async fn bring_into(
+    settings: &Settings,
+    catalog: &Catalog,
+    archive: Archive,
+    user: Option<PersonId>,
+) -> Result<Imported, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
-    let catalog = stores::catalog_brought_up_to_date(settings).await?;
     let OpenedStore { objects, keys } = stores::open(settings).await?;
-    identity::settle(&catalog, &objects, ids.as_ref(), settings.adopt_store)
+    identity::settle(catalog, &objects, ids.as_ref(), settings.adopt_store)
         .await
         .map_err(Failed::from_error)?;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
     let files = PieceFiles::new(objects.clone(), CACHE_MEMORY);
     let snapshots = Snapshots::new(catalog.clone(), CACHE_MEMORY).opening(keys);
     let intake = IntakeStores::new(snapshots, files, CACHE_MEMORY, Arc::clone(&ids));
-    let (commits, committing) = commit_queue(settings, &catalog, &intake, Meters::default().commits)?;
+    let (commits, committing) = commit_queue(settings, catalog, &intake, Meters::default().commits)?;
     let contents = Contents::new(catalog.clone(), objects, Arc::clone(&clock), Arc::clone(&ids));
     let importer = Importer {
         documents: Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids)),
@@ -70,7 +83,7 @@ async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>)
             Arc::clone(&ids),
             settings.limits.definitions,
         ),
-        files: kept_files(settings, &catalog, contents, &clock, &ids, None),
+        files: kept_files(settings, catalog, contents, &clock, &ids, None),
         catalog: catalog.clone(),
         intake,
         commits,
@@ -86,7 +99,6 @@ async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>)
     // The commit task ends when its queue has no senders left.
     drop(importer);
     let ended = committing.await;
-    catalog.close().await;
     ended.map_err(Failed::from_error)?;
     imported.map_err(Failed::from_error)
 }

@@ -2,15 +2,17 @@
 
 use crate::auth::keys::SigningKey;
 use crate::auth::settings::Provider;
+use crate::catalog::Catalog;
 use crate::model::ids::SystemIds;
 use crate::upkeep::identity;
 
 use super::failed::Failed;
 use super::settings::Settings;
 use super::standard_output::print;
-use super::{data_directory, runtimes, stores};
+use super::{data_directory, installation, runtimes, stores};
 
 pub(super) fn run(settings: &Settings) -> Result<(), Failed> {
+    installation::makeable(settings)?;
     data_directory::open(&settings.data_dir)?;
     signing_key(settings)?;
     let runtime = runtimes::one_thread()?;
@@ -30,8 +32,13 @@ pub(super) fn signing_key(settings: &Settings) -> Result<(), Failed> {
 /// Makes the catalogue and the object store, as a pair.
 async fn made(settings: &Settings) -> Result<(), Failed> {
     let catalog = stores::catalog_brought_up_to_date(settings).await?;
-    let objects = stores::open(settings).await?.objects;
-    let settled = identity::settle(&catalog, &objects, &SystemIds::default(), settings.adopt_store).await;
+    let paired = paired(settings, &catalog).await;
     catalog.close().await;
+    paired
+}
+
+async fn paired(settings: &Settings, catalog: &Catalog) -> Result<(), Failed> {
+    let objects = stores::open(settings).await?.objects;
+    let settled = identity::settle(catalog, &objects, &SystemIds::default(), settings.adopt_store).await;
     settled.map(drop).map_err(Failed::from_error)
 }

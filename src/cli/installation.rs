@@ -9,7 +9,7 @@ use crate::auth::settings::Provider;
 use crate::catalog::{Catalog, FoundAt};
 use crate::model::ids::PersonId;
 use crate::store::objects::ObjectStorage;
-use crate::upkeep::rebuild;
+use crate::upkeep::{identity, rebuild};
 
 use super::failed::Failed;
 use super::settings::Settings;
@@ -119,6 +119,23 @@ pub(super) async fn repairable(settings: &Settings) -> Result<(), Failed> {
     }
     tell_of(settings);
     Ok(())
+}
+
+/// Refuses to make a catalogue for an object store that holds data, before anything is made: where the catalogue
+/// was only moved away, SQLite would take what is left of the log of another one for its own.
+pub(super) fn makeable(settings: &Settings) -> Result<(), Failed> {
+    let file = Catalog::file_at(&settings.database_url).map_err(Failed::from_error)?;
+    // Of one that may not be looked for, whoever opens it tells why.
+    let is_made = file.is_some_and(|file| matches!(file.try_exists(), Ok(false)));
+    if !is_made || settings.adopt_store {
+        return Ok(());
+    }
+    on_another_thread(|| async {
+        match ObjectStorage::found(&settings.objects).map_err(Failed::from_error)? {
+            Some(objects) => identity::refuse_data(&objects).await.map_err(Failed::from_error),
+            None => Ok(()),
+        }
+    })
 }
 
 /// Whether the object store is one of ours, with or without a catalogue. Makes nothing there.

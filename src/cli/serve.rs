@@ -51,6 +51,7 @@ const DEMO_SESSION: &str = "almanac serve --demo";
 
 pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
     logging::start(&settings.log)?;
+    installation::makeable(&settings)?;
     data_directory::open(&settings.data_dir)?;
     let served = data_directory::served(&settings.data_dir);
     if served.by_another {
@@ -73,11 +74,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
     let stop = told_to_stop()?;
     let stopping = CancellationToken::new();
     let listening = listen(&mut settings).await?;
-    let foundations = open_foundations(&settings, registry, &stopping).await?;
-    let mut assembly = assemble(&settings, foundations)?;
-    if demo {
-        Box::pin(load_demo(&assembly.app)).await?;
-    }
+    let mut assembly = opened(&settings, demo, registry, &stopping).await?;
     let stop_upkeep = CancellationToken::new();
     let mut tasks = background::all(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app));
@@ -164,16 +161,37 @@ async fn stop_in_order(assembly: Assembly, tasks: Vec<NamedTask>) {
     close(assembly, limit).await;
 }
 
-async fn open_foundations(
+/// The service over its catalogue, which is closed again if the service cannot be.
+async fn opened(
     settings: &Settings,
+    demo: bool,
     registry: JoinHandle<Result<Registry, RegistryError>>,
     stopping: &CancellationToken,
-) -> Result<Foundations, Failed> {
+) -> Result<Assembly, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let connections = settings.database_connections;
     let catalog = Catalog::open_with(&settings.database_url, Arc::clone(&clock), connections)
         .await
         .map_err(Failed::from_error)?;
+    let assembled = async {
+        let foundations = open_foundations(settings, catalog.clone(), clock, registry, stopping).await?;
+        let assembly = assemble(settings, foundations)?;
+        if demo {
+            load_demo(&assembly.app).await?;
+        }
+        Ok(assembly)
+    };
+    let assembled = Box::pin(assembled).await;
+    stores::or_closed(&catalog, assembled).await
+}
+
+async fn open_foundations(
+    settings: &Settings,
+    catalog: Catalog,
+    clock: Arc<dyn Clock>,
+    registry: JoinHandle<Result<Registry, RegistryError>>,
+    stopping: &CancellationToken,
+) -> Result<Foundations, Failed> {
     let OpenedStore { objects, keys } = stores::open(settings).await?;
     identity::settle(&catalog, &objects, &SystemIds::default(), settings.adopt_store)
         .await

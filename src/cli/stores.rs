@@ -1,6 +1,7 @@
 //! Opens the object store of the settings, with the keys of people if stored data is encrypted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::SystemClock;
@@ -17,6 +18,8 @@ use super::settings::{EncryptionSettings, Settings};
 
 /// A small cache: what is read once is not worth keeping.
 const CACHE_MEMORY: u64 = 8 << 20;
+/// How long a catalogue that was opened in vain may take to close.
+const CLOSE_LIMIT: Duration = Duration::from_secs(15);
 
 /// The catalogue, for a command that makes an installation or goes on with one of an earlier release.
 pub(super) async fn catalog_brought_up_to_date(settings: &Settings) -> Result<Catalog, Failed> {
@@ -47,7 +50,7 @@ async fn with_store(
     catalog: Result<Catalog, CatalogError>,
 ) -> Result<UpkeepStores, Failed> {
     let catalog = catalog.map_err(|error| not_gone_through(error.into()))?;
-    let OpenedStore { objects, keys } = open(settings).await?;
+    let OpenedStore { objects, keys } = or_closed(&catalog, open(settings).await).await?;
     Ok(UpkeepStores {
         snapshots: Snapshots::new(catalog.clone(), CACHE_MEMORY).opening(keys),
         files: PieceFiles::new(objects, CACHE_MEMORY),
@@ -55,6 +58,16 @@ async fn with_store(
         clock: Arc::new(SystemClock),
         ids: Arc::new(SystemIds::default()),
     })
+}
+
+/// Closes a catalogue that was opened in vain. Only then SQLite removes its log, and what is left of it would
+/// become part of any other file that is put in the place of the catalogue.
+pub(super) async fn or_closed<T>(catalog: &Catalog, outcome: Result<T, Failed>) -> Result<T, Failed> {
+    if outcome.is_err() {
+        // If it does not close, the error is all the same what has to be told.
+        let _closed = tokio::time::timeout(CLOSE_LIMIT, catalog.close()).await;
+    }
+    outcome
 }
 
 /// Why not everything could be gone through. Does not advise `almanac check`, which may be what failed.
@@ -107,6 +120,17 @@ pub(super) fn person_keys(encryption: &EncryptionSettings) -> Result<PersonKeys,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_catalogue_that_was_opened_in_vain_leaves_no_log() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("catalogue.db");
+        let address = format!("sqlite://{}", file.display());
+        let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
+        let refused: Result<(), Failed> = Err(Failed::because("the store is another"));
+        assert!(or_closed(&catalog, refused).await.is_err());
+        assert!(file.exists() && !directory.path().join("catalogue.db-wal").exists());
+    }
 
     #[test]
     fn a_check_that_cannot_go_on_does_not_advise_itself() {

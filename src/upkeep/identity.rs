@@ -174,6 +174,14 @@ async fn paired(
     }
 }
 
+/// Refuses a store that holds data to a catalogue that is yet to be made. Changes nothing.
+pub async fn refuse_data(objects: &ObjectStorage) -> Result<(), ApartError> {
+    if holds_data(objects).await? {
+        return Err(ApartError::Empty);
+    }
+    Ok(())
+}
+
 /// Whether the two say that they are a pair. Changes nothing.
 pub async fn compare(catalog: &Catalog, objects: &ObjectStorage) -> Result<(), ApartError> {
     match (catalog.store_identity().await?, read(objects).await?) {
@@ -276,18 +284,11 @@ async fn strange(catalog: &Catalog) -> Result<ApartError, ApartError> {
 async fn likeness(catalog: &Catalog, objects: &ObjectStorage) -> Result<Likeness, ApartError> {
     let named = catalog.object_paths(None).await?;
     if named.is_empty() {
-        for folder in [
-            DATA_FOLDER,
-            FILES_FOLDER,
-            EXPORTS_FOLDER,
-            FRAMES_FOLDER,
-            PEOPLE_FOLDER,
-        ] {
-            if objects.list(folder)?.try_next().await?.is_some() {
-                return Ok(Likeness::Strange);
-            }
-        }
-        return Ok(Likeness::Blank);
+        return Ok(if holds_data(objects).await? {
+            Likeness::Strange
+        } else {
+            Likeness::Blank
+        });
     }
     let every = named.len().div_ceil(SAMPLES);
     let (mut looked_for, mut found) = (0, 0);
@@ -305,4 +306,20 @@ async fn likeness(catalog: &Catalog, objects: &ObjectStorage) -> Result<Likeness
     } else {
         Likeness::Strange
     })
+}
+
+/// Whether a store holds anything that a catalogue would name.
+async fn holds_data(objects: &ObjectStorage) -> Result<bool, StoreError> {
+    for folder in [
+        DATA_FOLDER,
+        FILES_FOLDER,
+        EXPORTS_FOLDER,
+        FRAMES_FOLDER,
+        PEOPLE_FOLDER,
+    ] {
+        if objects.list(folder)?.try_next().await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

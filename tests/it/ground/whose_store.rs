@@ -68,6 +68,28 @@ async fn a_lost_catalogue_makes_garbage_of_nothing() {
 }
 
 #[tokio::test]
+async fn a_refused_start_spoils_no_catalogue_that_is_put_back() {
+    let server = super::flushing().start();
+    let person = server.person();
+    person.records("HeartRate", &records(1)).await;
+    server.until_objects(1).await;
+    server.stop();
+    let file = server.data_dir().join("catalogue.db");
+    let away = server.data_dir().join("away.db");
+    std::fs::rename(&file, &away).unwrap();
+    refuses(&server, &["check --repair", "ALMANAC_ADOPT_STORE"]);
+    let (text, status) = said(&server, &["init"]);
+    assert_eq!(status, Some(1), "{text}");
+    for beside in ["", "-wal", "-shm"] {
+        let left = server.data_dir().join(format!("catalogue.db{beside}"));
+        assert!(!left.exists(), "{} is left", left.display());
+    }
+    std::fs::rename(&away, &file).unwrap();
+    server.launch();
+    assert_eq!(person.all_samples("HeartRate").await.len(), ROWS as usize);
+}
+
+#[tokio::test]
 async fn an_operator_who_knows_may_begin_anew_over_a_store_with_data() {
     let server = super::flushing().start();
     let person = server.person();
