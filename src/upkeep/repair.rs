@@ -2,7 +2,7 @@
 //!
 //! The other direction, a catalogue from its store, is *rebuild*.
 
-use super::identity::{self, IDENTITY_OBJECT};
+use super::identity::{self, ApartError, IDENTITY_OBJECT};
 use super::lost_manifests::newest_manifest;
 use super::manifest::write_above_damage;
 use super::stores::UpkeepStores;
@@ -11,13 +11,25 @@ use crate::model::ids::PersonId;
 use crate::store::StoreError;
 
 /// Writes anew the identity of the store and the newest manifests of people, where they are lost or damaged.
-/// Describes each, and what could not be written: that stays as it is, and a check finds it.
+/// Describes each, and what could not be written: that stays as it is, and a check finds it. No manifest is
+/// written into a store that is another installation's or may be, such as an empty one: it would hold what is
+/// stored of strangers, and no backup of it would be whole any more. A check tells that they are apart.
 pub async fn repair(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
     let mut done = Vec::new();
     match identity::repair(&stores.catalog, stores.objects()).await {
         Ok(true) => done.push(format!("{IDENTITY_OBJECT} was written anew")),
         Ok(false) => {}
         Err(error) => done.push(format!("{IDENTITY_OBJECT} stays as it is: {error}")),
+    }
+    let compared = identity::compare(&stores.catalog, stores.objects()).await;
+    if let Err(
+        ApartError::Different { .. }
+        | ApartError::Foreign
+        | ApartError::Nameless { .. }
+        | ApartError::Unreadable { .. },
+    ) = compared
+    {
+        return Ok(done);
     }
     for person in stores.catalog.people_ids().await? {
         match renew_manifest(stores, person).await {

@@ -3,6 +3,8 @@
 use super::*;
 use crate::upkeep::check::catalogue_complaints;
 use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, read, settle};
+use crate::upkeep::manifest::write_manifest;
+use crate::upkeep::manifest_names::numbers;
 use crate::upkeep::rebuild::rebuild;
 use crate::upkeep::repair::repair;
 
@@ -200,6 +202,29 @@ async fn a_repair_gives_no_identity_to_the_store_of_another_catalogue() {
         settled(&crossed).await,
         Err(ApartError::Unreadable { .. })
     ));
+}
+
+#[tokio::test]
+async fn a_repair_writes_no_manifest_into_a_store_that_is_another_ones_or_empty() {
+    let (one, other, empty) = (Bench::new().await, Bench::new().await, Bench::new().await);
+    for bench in [&one, &other] {
+        settled(bench).await.unwrap();
+        bench.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
+        assert!(write_manifest(&bench.stores, bench.key.person).await.unwrap());
+    }
+    for stranger in [&other, &empty] {
+        let crossed = crossed(&one, stranger);
+        assert_eq!(repair(&crossed.stores).await.unwrap(), [""; 0]);
+        let objects = stranger.stores.objects();
+        assert_eq!(numbers(objects, one.key.person).await.unwrap(), [0; 0]);
+    }
+    assert_eq!(
+        numbers(other.stores.objects(), other.key.person).await.unwrap(),
+        [1]
+    );
+    // Its own store has what it had, and the catalogue counts no others.
+    assert_eq!(repair(&one.stores).await.unwrap(), [""; 0]);
+    assert_eq!(numbers(one.stores.objects(), one.key.person).await.unwrap(), [1]);
 }
 
 #[tokio::test]
