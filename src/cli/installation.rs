@@ -121,7 +121,7 @@ pub(super) async fn repairable(settings: &Settings) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Refuses to make a catalogue for an object store that holds data, before anything is made: where the catalogue
+/// Refuses to make a catalogue for an object store that has one, before anything is made: where the catalogue
 /// was only moved away, SQLite would take what is left of the log of another one for its own.
 pub(super) fn makeable(settings: &Settings) -> Result<(), Failed> {
     let file = Catalog::file_at(&settings.database_url).map_err(Failed::from_error)?;
@@ -132,7 +132,7 @@ pub(super) fn makeable(settings: &Settings) -> Result<(), Failed> {
     }
     on_another_thread(|| async {
         match ObjectStorage::found(&settings.objects).map_err(Failed::from_error)? {
-            Some(objects) => identity::refuse_data(&objects).await.map_err(Failed::from_error),
+            Some(objects) => identity::refuse_taken(&objects).await.map_err(Failed::from_error),
             None => Ok(()),
         }
     })

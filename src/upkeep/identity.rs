@@ -36,6 +36,12 @@ pub enum ApartError {
     )]
     Empty,
     #[error(
+        "the object store {found} has a catalogue already, and this one is new: correct \
+         ALMANAC_DATABASE_URL or ALMANAC_OBJECT_STORE; if the other one is lost, run `almanac check \
+         --repair`, or start once with ALMANAC_ADOPT_STORE=true"
+    )]
+    Taken { found: Uuid },
+    #[error(
         "the object store does not hold what the catalogue names: correct ALMANAC_DATABASE_URL or \
          ALMANAC_OBJECT_STORE; if objects were lost, start once with ALMANAC_ADOPT_STORE=true, and `almanac \
          check` tells which"
@@ -154,8 +160,13 @@ async fn paired(
             }
         }
         (None, found) => {
-            if likeness(catalog, objects).await? == Likeness::Strange {
-                return Err(strange(catalog).await?);
+            match likeness(catalog, objects).await? {
+                Likeness::Strange => return Err(strange(catalog).await?),
+                Likeness::Blank if !catalog.knows_anything().await? => {
+                    return paired_anew(catalog, objects, ids, found).await;
+                }
+                // From before there were identities.
+                Likeness::Blank | Likeness::Alike => {}
             }
             let identity = match found {
                 Some(found) => found,
@@ -174,12 +185,40 @@ async fn paired(
     }
 }
 
-/// Refuses a store that holds data to a catalogue that is yet to be made. Changes nothing.
-pub async fn refuse_data(objects: &ObjectStorage) -> Result<(), ApartError> {
+/// Makes a pair of a catalogue and a store that are new. The catalogue says so first: of all nodes that share
+/// it each finds there what the store says, so a store that says something else, or says it to a catalogue that
+/// says nothing, is that of another catalogue.
+async fn paired_anew(
+    catalog: &Catalog,
+    objects: &ObjectStorage,
+    ids: &dyn IdSource,
+    found: Option<Uuid>,
+) -> Result<Uuid, ApartError> {
+    let expected = match found {
+        None => catalog.settle_store_identity(ids.next()).await?,
+        // Another node may have made them a pair since this one looked at the catalogue.
+        Some(found) => catalog
+            .store_identity()
+            .await?
+            .ok_or(ApartError::Taken { found })?,
+    };
+    let found = write(objects, expected).await?;
+    if found == expected {
+        Ok(found)
+    } else {
+        Err(ApartError::Different { expected, found })
+    }
+}
+
+/// Refuses a store that has a catalogue, or holds data, to one that is yet to be made. Changes nothing.
+pub async fn refuse_taken(objects: &ObjectStorage) -> Result<(), ApartError> {
     if holds_data(objects).await? {
         return Err(ApartError::Empty);
     }
-    Ok(())
+    match read(objects).await? {
+        Some(found) => Err(ApartError::Taken { found }),
+        None => Ok(()),
+    }
 }
 
 /// Whether the two say that they are a pair. Changes nothing.
@@ -187,7 +226,13 @@ pub async fn compare(catalog: &Catalog, objects: &ObjectStorage) -> Result<(), A
     match (catalog.store_identity().await?, read(objects).await?) {
         (Some(expected), Some(found)) if expected != found => Err(ApartError::Different { expected, found }),
         (Some(expected), None) => Err(ApartError::Nameless { expected }),
-        (None, _) if likeness(catalog, objects).await? == Likeness::Strange => Err(strange(catalog).await?),
+        (None, found) => match (likeness(catalog, objects).await?, found) {
+            (Likeness::Strange, _) => Err(strange(catalog).await?),
+            (Likeness::Blank, Some(found)) if !catalog.knows_anything().await? => {
+                Err(ApartError::Taken { found })
+            }
+            _ => Ok(()),
+        },
         _ => Ok(()),
     }
 }

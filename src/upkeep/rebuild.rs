@@ -60,7 +60,7 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<RebuildReport, ApartError>
     let mut people: BTreeSet<PersonId> = objects.keys().copied().collect();
     people.extend(people_with_manifests(stores).await?);
     let has_erased = !erase::remembered(stores.objects()).await?.is_empty();
-    if people.is_empty() && !has_erased && !is_continued {
+    if people.is_empty() && !has_erased && !is_continued && !is_left_alone(stores).await? {
         return Ok(rebuilt);
     }
     stores.catalog.begin_repair().await?;
@@ -85,6 +85,12 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<RebuildReport, ApartError>
         stores.catalog.finish_repair().await?;
     }
     Ok(rebuilt)
+}
+
+/// Whether the store had a catalogue, and this one has no store.
+async fn is_left_alone(stores: &UpkeepStores) -> Result<bool, StoreError> {
+    Ok(stores.catalog.store_identity().await?.is_none()
+        && stores.objects().version(IDENTITY_OBJECT).await?.is_some())
 }
 
 /// Whether a store is one of ours, or what is left of one: it says which it is, or holds something from which

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::upkeep::check::catalogue_complaints;
-use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, read, settle};
+use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, compare, read, settle};
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::numbers;
 use crate::upkeep::rebuild::rebuild;
@@ -40,6 +40,39 @@ async fn a_new_pair_gets_one_identity_and_keeps_it() {
     let identity = one.unwrap();
     assert_eq!(other.unwrap(), identity);
     bench.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
+    assert_eq!(settled(&bench).await.unwrap(), identity);
+    assert_eq!(read(bench.stores.objects()).await.unwrap(), Some(identity));
+}
+
+#[tokio::test]
+async fn a_new_catalogue_does_not_take_a_store_that_has_one() {
+    let (one, other) = (Bench::new().await, Bench::new().await);
+    let identity = settled(&one).await.unwrap();
+    // Neither has anything yet, and what the first accepts may long be in its tail alone.
+    let late = crossed(&other, &one);
+    for _ in 0..2 {
+        let refused = settled(&late).await.unwrap_err();
+        assert!(
+            matches!(refused, ApartError::Taken { found } if found == identity),
+            "{refused}"
+        );
+    }
+    let compared = compare(&late.stores.catalog, late.stores.objects()).await;
+    assert!(matches!(compared, Err(ApartError::Taken { .. })), "{compared:?}");
+    assert_eq!(late.stores.catalog.store_identity().await.unwrap(), None);
+    assert_eq!(settled(&one).await.unwrap(), identity);
+    // If the first is lost, a repair makes the pair anew, and so does an operator who knows.
+    let one = one.without_catalogue().await;
+    assert_eq!(rebuild(&one.stores).await.unwrap().failed, [""; 0]);
+    assert_eq!(settled(&one).await.unwrap(), identity);
+    assert_eq!(insisted(&late).await, identity);
+}
+
+#[tokio::test]
+async fn a_pair_of_which_only_the_catalogue_knows_is_completed() {
+    let bench = Bench::new().await;
+    let (catalog, identity) = (&bench.stores.catalog, Uuid::now_v7());
+    catalog.settle_store_identity(identity).await.unwrap();
     assert_eq!(settled(&bench).await.unwrap(), identity);
     assert_eq!(read(bench.stores.objects()).await.unwrap(), Some(identity));
 }
