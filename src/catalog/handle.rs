@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::database::{Address, Database, SERVER_PARAMETERS, Session};
+use super::database::{Address, Database, SERVER_PARAMETERS, Session, is_file_there};
 use super::disturbance::Disturbance;
 use super::errors::CatalogError;
 use super::known_states::KnownStates;
@@ -103,7 +103,7 @@ impl Catalog {
     /// What is at `address`. Creates nothing: an empty database stays empty.
     pub async fn found_at(address: &str) -> Result<FoundAt, CatalogError> {
         if let Address::Sqlite(path) = Address::read(address)? {
-            if !path.exists() {
+            if !is_file_there(path)? {
                 return Ok(FoundAt::Nothing);
             }
             // What cannot be read is there all the same; whoever opens it tells what is wrong with it.

@@ -113,16 +113,24 @@ fn reader_count() -> u32 {
         .clamp(2, 8)
 }
 
+/// Whether there is a file at `path`. An error where that cannot be told, such as in a directory that this
+/// process may not enter.
+pub(in crate::catalog) fn is_file_there(path: &Path) -> Result<bool, CatalogError> {
+    path.try_exists().map_err(|error| refused(path, &error))
+}
+
+fn refused(path: &Path, error: &io::Error) -> CatalogError {
+    let detail = format!("{}: {error}", path.display());
+    match error.kind() {
+        io::ErrorKind::StorageFull => CatalogError::Full { detail },
+        kind if is_read_only(kind) => CatalogError::ReadOnly { detail },
+        _ => CatalogError::Unavailable { detail },
+    }
+}
+
 /// Creates the file readable by its owner only, before SQLite creates it readable by all.
 fn create_private(path: &Path) -> Result<(), CatalogError> {
-    let unavailable = |error: io::Error| {
-        let detail = format!("{}: {error}", path.display());
-        match error.kind() {
-            io::ErrorKind::StorageFull => CatalogError::Full { detail },
-            kind if is_read_only(kind) => CatalogError::ReadOnly { detail },
-            _ => CatalogError::Unavailable { detail },
-        }
-    };
+    let unavailable = |error: io::Error| refused(path, &error);
     if let Some(parent) = path.parent().filter(|parent| *parent != PathBuf::new()) {
         std::fs::create_dir_all(parent).map_err(unavailable)?;
     }
@@ -193,6 +201,20 @@ mod tests {
         let options = PgConnectOptions::new().host("127.0.0.1").port(port);
         let told = classify(Box::pin(why_timed_out(&options)).await).to_string();
         assert!(told.contains("refused"), "{told}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_looked_for_is_not_called_missing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("catalogue.db");
+        assert!(!is_file_there(&path).unwrap());
+        std::fs::write(&path, "").unwrap();
+        assert!(is_file_there(&path).unwrap());
+        // Nobody can look below a file, whatever their rights.
+        let told = is_file_there(&path.join("catalogue.db")).unwrap_err();
+        assert!(matches!(told, CatalogError::Unavailable { .. }), "{told}");
+        let denied = refused(&path, &io::ErrorKind::PermissionDenied.into());
+        assert!(matches!(denied, CatalogError::ReadOnly { .. }), "{denied}");
     }
 
     #[tokio::test]
