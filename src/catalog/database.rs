@@ -20,6 +20,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use sqlx::pool::PoolConnection;
 use sqlx::{PgPool, Sqlite, SqlitePool};
+use uuid::Uuid;
 
 use super::errors::CatalogError;
 use super::kept_rows::BoundStatement;
@@ -423,6 +424,16 @@ impl Session {
                 session.link()?.run(script).await?;
             }
             Self::Postgres(session) => session.define(postgres_definitions(script)).await?,
+        }
+        Ok(())
+    }
+
+    /// Gives a file that is new a number by which its log is told from those of others.
+    pub(super) async fn give_number(&mut self) -> Result<(), CatalogError> {
+        if let Self::Sqlite(session) = self {
+            let number = (Uuid::new_v4().as_fields().0 >> 1) | 1;
+            let sql = format!("PRAGMA application_id = {number}");
+            session.link()?.run(&sql).await?;
         }
         Ok(())
     }

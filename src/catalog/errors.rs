@@ -38,6 +38,12 @@ pub enum CatalogError {
          move this file away, too, if the catalogue is lost"
     )]
     LogAlone { log: String },
+    /// It would become part of the catalogue beside it, and destroy it.
+    #[error(
+        "{log} is the log of another catalogue than the one beside it: put the other one back, or move this \
+         file away if only the one beside it is wanted"
+    )]
+    LogOfAnother { log: String },
     /// Stored bytes are not those that were written. Nothing derived from them was returned.
     #[error("the catalogue is damaged: {what}; run `almanac check`")]
     Corrupt { what: String },

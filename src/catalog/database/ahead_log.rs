@@ -3,8 +3,8 @@
 //! After a crash SQLite reads the log up to the first frame that is not as it was written, takes that for a
 //! write that the crash cut off, and silently drops what follows. But a write that is cut off is the last
 //! one. Where a transaction that is not as it was written has ended, and more was written after its end, it
-//! was not a crash: acknowledged changes are there, and going on would lose them. Knows frames and checksums;
-//! knows nothing of what is in them.
+//! was not a crash: acknowledged changes are there, and going on would lose them. Nor does SQLite ask whose log
+//! it is. Knows frames, checksums and the number of a database; knows nothing of what else is in them.
 
 mod frame;
 
@@ -22,6 +22,8 @@ const SUFFIX: &str = "-wal";
 /// The suffix of the name of a log that was set aside.
 const SET_ASIDE: &str = "-wal.damaged";
 const HEADER: usize = 32;
+/// Where the first page of a database has a number that its application may choose.
+const NUMBER_AT: usize = 68;
 /// What a disk writes whole or not at all.
 const SECTOR: u64 = 512;
 /// How logs begin; the last bit gives the byte order of the checksums.
@@ -39,10 +41,29 @@ struct Damage {
     transactions: usize,
 }
 
-/// Refuses a database whose log is damaged.
+/// What is found in a log.
+#[derive(Clone, Copy, Debug, Default)]
+struct LogContent {
+    damage: Option<Damage>,
+    /// The number of the database that wrote it, if its first page is in it.
+    number: Option<u32>,
+}
+
+/// Refuses a database whose log is damaged, or is that of another database.
 pub(super) fn refuse_damaged(database: &Path) -> Result<(), CatalogError> {
     let log = beside(database, SUFFIX);
-    match looked(&log).map_err(|error| unreadable(&log, &error))? {
+    let number = number_of(database).map_err(|error| unreadable(database, &error))?;
+    let LogContent {
+        damage,
+        number: of_log,
+    } = looked(&log).map_err(|error| unreadable(&log, &error))?;
+    // Catalogues of earlier builds have none. Those that have one got it with the first thing in their log.
+    if number != 0 && of_log.is_some_and(|of_log| of_log != number) {
+        return Err(CatalogError::LogOfAnother {
+            log: log.display().to_string(),
+        });
+    }
+    match damage {
         None => Ok(()),
         Some(Damage { sound, transactions }) => Err(CatalogError::Corrupt {
             what: format!(
@@ -85,7 +106,7 @@ fn length(path: &Path) -> io::Result<u64> {
 pub(super) fn cut_damaged(database: &Path) -> Result<Option<String>, CatalogError> {
     let log = beside(database, SUFFIX);
     let cut = || -> io::Result<Option<String>> {
-        let Some(Damage { sound, transactions }) = looked(&log)? else {
+        let Some(Damage { sound, transactions }) = looked(&log)?.damage else {
             return Ok(None);
         };
         let copy = beside(database, SET_ASIDE);
@@ -121,28 +142,38 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-fn looked(log: &Path) -> io::Result<Option<Damage>> {
-    let mut seen = None;
+/// The number by which a database and its log are told from others; 0 if it has none.
+fn number_of(database: &Path) -> io::Result<u32> {
+    let mut header = [0; NUMBER_AT + 4];
+    match File::open(database)?.read_exact(&mut header) {
+        Ok(()) => Ok(word(&header, NUMBER_AT)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+fn looked(log: &Path) -> io::Result<LogContent> {
+    let mut seen = LogContent::default();
     for look in 0..LOOKS_AT_LOG {
         if look > 0 {
             std::thread::sleep(PAUSE_BETWEEN_LOOKS);
         }
         let begin = match read_header(log) {
             Ok(begin) => begin,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LogContent::default()),
             Err(error) => return Err(error),
         };
-        let damage = match &begin {
+        let content = match &begin {
             // Nothing was written yet.
-            None => None,
+            None => LogContent::default(),
             Some(header) => scanned(BufReader::with_capacity(1 << 20, File::open(log)?), header)?,
         };
-        if damage.is_none() {
-            return Ok(None);
+        if content.damage.is_none() {
+            return Ok(content);
         }
         // If the log was restarted meanwhile, two unrelated parts of it were read.
         if read_header(log)? == begin {
-            seen = damage;
+            seen = content;
         }
     }
     Ok(seen)
@@ -171,14 +202,15 @@ struct Link {
 /// Damage is told from a write that broke off by one thing alone: a frame of this round continues the end of
 /// a transaction, and something before it is not as it was written. That end may itself be what is damaged:
 /// see [`links_of`].
-fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<Option<Damage>> {
+fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<LogContent> {
     let page = word(header, 8) as usize;
     if !page.is_power_of_two() || !(512..=65_536).contains(&page) {
         // Not even the length of a frame is known.
-        return Ok(Some(Damage {
+        let damage = Some(Damage {
             sound: 0,
             transactions: 0,
-        }));
+        });
+        return Ok(LogContent { damage, number: None });
     }
     let (magic, stored) = (written_magic(header), Sum::read(header, 24));
     let summed = Sum::default().and(&header[..24], magic);
@@ -186,7 +218,7 @@ fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<Option<Damag
     let mut is_sound = header_is_sound;
     let mut at = HEADER as u64;
     let (mut sound, mut size) = (if is_sound { at } else { 0 }, 0);
-    let (mut transactions, mut goes_on) = (0, false);
+    let (mut transactions, mut goes_on, mut number) = (0, false, None);
     let mut links = [stored, summed].map(|sum| Link { sum, ends: false });
     let mut mark = header_is_sound.then(|| marked(header, 16));
     io::copy(&mut (&mut log).take(HEADER as u64), &mut io::sink())?;
@@ -202,6 +234,9 @@ fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<Option<Damag
         is_sound &= follows;
         if is_sound {
             sound += bytes.len() as u64;
+            if frame.page() == 1 {
+                number = Some(word(&bytes, FRAME_HEADER + NUMBER_AT));
+            }
         } else if follows {
             goes_on |= continued.is_some_and(|link| link.ends);
             transactions += usize::from(frame.size() != 0);
@@ -222,11 +257,12 @@ fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<Option<Damag
     }
     // The header is on disk before anything else of the log.
     let is_damaged = goes_on || !header_is_sound && transactions > 0;
-    Ok(is_damaged.then_some(Damage {
+    let damage = is_damaged.then_some(Damage {
         sound,
         // The one whose end is damaged was not counted.
         transactions: transactions.max(1),
-    }))
+    });
+    Ok(LogContent { damage, number })
 }
 
 /// What may be continued of the frame at `at`, which does not continue the one before. The database had

@@ -64,6 +64,46 @@ fn a_log_whose_database_is_missing_or_empty_is_refused_and_stays() {
     refuse_left_alone(&database).unwrap();
 }
 
+/// A closed database with this number, and what a crash would have left of it before: file and log.
+fn numbered(directory: &Path, number: u32) -> (PathBuf, Vec<u8>, Vec<u8>) {
+    let database = directory.join(format!("{number}.db"));
+    let open = Connection::open(&database).unwrap();
+    open.execute_batch(&format!(
+        "PRAGMA journal_mode = wal; BEGIN; PRAGMA application_id = {number}; CREATE TABLE t (a); COMMIT; \
+         INSERT INTO t VALUES (1)"
+    ))
+    .unwrap();
+    let log = std::fs::read(beside(&database, SUFFIX)).unwrap();
+    let file = std::fs::read(&database).unwrap();
+    open.close().unwrap();
+    assert_eq!(number_of(&database).unwrap(), number);
+    (database, file, log)
+}
+
+#[test]
+fn the_log_of_another_database_is_refused_if_both_have_numbers() {
+    let directory = tempfile::tempdir().unwrap();
+    let (one, begun, its_log) = numbered(directory.path(), 7);
+    let (old, _, old_log) = numbered(directory.path(), 0);
+    let (other, _, other_log) = numbered(directory.path(), 8);
+    let beside_it = |database: &Path, log: &[u8]| {
+        std::fs::write(beside(database, SUFFIX), log).unwrap();
+        refuse_damaged(database)
+    };
+    beside_it(&one, &its_log).unwrap();
+    // One that had been there before there were numbers is not told from others.
+    beside_it(&old, &its_log).unwrap();
+    for (database, log) in [(&one, &other_log), (&other, &its_log), (&one, &old_log)] {
+        let refused = beside_it(database, log).unwrap_err();
+        assert!(matches!(refused, CatalogError::LogOfAnother { .. }), "{refused}");
+        assert_eq!(&std::fs::read(beside(database, SUFFIX)).unwrap(), log);
+    }
+    // As after a crash right after it was made: the number is only in the log.
+    std::fs::write(&one, begun).unwrap();
+    assert_eq!(number_of(&one).unwrap(), 0);
+    beside_it(&one, &its_log).unwrap();
+}
+
 #[test]
 fn the_last_write_may_have_broken_off_anywhere() {
     let (_directory, database) = crashed(20);
@@ -152,7 +192,7 @@ fn transactions(log: &[u8]) -> Vec<Vec<usize>> {
 }
 
 fn damage(log: &[u8]) -> Option<Damage> {
-    scanned(log, log.first_chunk().unwrap()).unwrap()
+    scanned(log, log.first_chunk().unwrap()).unwrap().damage
 }
 
 /// The same log after a bit turned over.
