@@ -185,9 +185,9 @@ async fn paired(
     }
 }
 
-/// Makes a pair of a catalogue and a store that are new. The catalogue says so first: of all nodes that share
-/// it each finds there what the store says, so a store that says something else, or says it to a catalogue that
-/// says nothing, is that of another catalogue.
+/// Makes a pair of a catalogue and a store that are new. The catalogue says so first: each node that shares
+/// it finds there what the store says. So a store that says something else, or says anything beside a
+/// catalogue that says nothing, is that of another catalogue.
 async fn paired_anew(
     catalog: &Catalog,
     objects: &ObjectStorage,

@@ -3,8 +3,8 @@
 //! After a crash SQLite reads the log up to the first frame that is not as it was written, takes that for a
 //! write that the crash cut off, and silently drops what follows. But a write that is cut off is the last
 //! one. Where a transaction that is not as it was written has ended, and more was written after its end, it
-//! was not a crash: acknowledged changes are there, and going on would lose them. Nor does SQLite ask whose log
-//! it is. Knows frames, checksums and the number of a database; knows nothing of what else is in them.
+//! was not a crash: acknowledged changes are there, and going on would lose them. Nor does SQLite ask whose
+//! log it is. Knows frames, checksums and the number of a database; knows nothing of what else is in them.
 
 mod frame;
 
