@@ -114,13 +114,12 @@ impl LegacyRecord {
             places: Places::new(self.place),
             faults: Vec::new(),
         };
+        let has = |name: &str| layout.storage.field_with_name(name).is_ok();
         match &self.content {
             Content::Members(members) => unwrapping.members.clone_from(members),
-            Content::Value(raw) => unwrapping.put("value", raw, &[DATA]),
-            Content::Text(raw) => {
-                let has_note = layout.storage.field_with_name("note").is_ok();
-                unwrapping.put(if has_note { "note" } else { "value" }, raw, &[DATA]);
-            }
+            Content::Value(raw) if has("value") => unwrapping.put("value", raw, &[DATA]),
+            Content::Value(raw) => unwrapping.faults.push(no_record(self.place, raw)),
+            Content::Text(raw) => unwrapping.put(if has("note") { "note" } else { "value" }, raw, &[DATA]),
         }
         let names_of_id = names_of_id(layout);
         unwrapping.unwrap_id(&names_of_id);
@@ -391,6 +390,19 @@ impl Time {
             }
         }
     }
+}
+
+/// The fault of a value alone where the type has none. As an undeclared member it could be anything, also a
+/// list of records, of which one record would be stored that says nothing.
+fn no_record(place: RecordPosition, raw: &str) -> Fault {
+    let mut loc = place.loc();
+    loc.push(DATA.into());
+    let message = if raw.trim_start().starts_with('[') {
+        "found an array where one record was expected, an object; wrap each of its elements by itself"
+    } else {
+        "expected an object: records of this type have no value that could be sent alone"
+    };
+    Fault::new(loc, "type", message)
 }
 
 /// The names by which a record of the type may give its id. A type's own column called `uuid` is a column.

@@ -444,6 +444,34 @@ fn a_moment_takes_the_time_of_its_wrapper() {
 }
 
 #[test]
+fn a_value_alone_needs_a_type_that_has_one() {
+    let one = |data: &str, data_type: &DataType| {
+        let wrapped = json!({"data": data, "metadata": {"data_type": data_type.name}});
+        let record = unwrap_one(wrapped.to_string().as_bytes()).unwrap();
+        record.for_type(data_type)
+    };
+    for name in ["MomentAnnotation", "PeopleAnnotation", "Event", "CalendarEvent"] {
+        for data in [r#" [{"note":"1"},{"note":"2"}]"#, "[]", "null", r#""x""#, "5"] {
+            let faults = one(data, &data_type(name)).unwrap_err();
+            let found: Vec<_> = faults.iter().map(|fault| (place(fault), fault.kind)).collect();
+            assert_eq!(found, [("body.data".to_owned(), "type")], "{name} {data}");
+            assert_eq!(
+                faults[0].message.contains("found an array"),
+                data.contains('['),
+                "{name} {data}"
+            );
+        }
+    }
+    let schema = json!({"properties": {"value": {"type": "array", "items": {"type": "number"}}}});
+    let body = json!({"name": "Laps", "record_spec": {"schema": schema}});
+    let definition = Definition::read(Base::Event, &body).unwrap();
+    let (owner, id) = (PersonId(Uuid::from_u128(1)), Uuid::from_u128(2));
+    let own = DataType::from_definition(owner, id, &data_type("Event"), &definition, 1).unwrap();
+    let found = one("[1,2]", &own).unwrap().json;
+    assert_eq!(String::from_utf8(found).unwrap(), r#"{"value":[1,2]}"#);
+}
+
+#[test]
 fn plain_text_is_a_note() {
     let metadata = json!({"data_type": "MomentAnnotation", "content_type": "text/plain"});
     assert_eq!(
