@@ -166,7 +166,8 @@ pub struct DataTypeChange {
     /// True archives the type, false restores it.
     deprecated: Option<bool>,
     /// What is left out of it stays as it is. Null removes a member where that is allowed, as it is for
-    /// `aggregation` and `value_map`; a unit or a scale stays once it is there.
+    /// `aggregation` and `value_map`; a unit or a scale stays once it is there, and a discrete metric does
+    /// not become cumulative.
     record_spec: Option<DefinedSpec>,
 }
 

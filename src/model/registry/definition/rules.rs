@@ -137,11 +137,16 @@ fn fault_of_name(name: &str) -> Option<Fault> {
 
 /// Amounts of a cumulative metric are added up and are never below 0, so its scale does not begin there.
 fn fault_of_amounts(definition: &Definition) -> Option<Fault> {
-    let is_cumulative = definition.aggregation == Some(MetricKind::Cumulative);
-    let scale = definition.scale.filter(|scale| is_cumulative && scale.min < 0)?;
+    let scale = definition
+        .scale
+        .filter(|scale| is_cumulative(definition) && scale.min < 0)?;
     let message = "the amounts of a cumulative metric are never below 0; begin the scale at 0 or above, or \
                    define a discrete metric";
     Some(Fault::new(["body", "record_spec", "scale", "min"], "scale", message).with_value(scale.min))
+}
+
+fn is_cumulative(definition: &Definition) -> bool {
+    definition.aggregation == Some(MetricKind::Cumulative)
 }
 
 fn at_schema<'a>(rest: &'a [&'a str]) -> impl Iterator<Item = LocPart> + 'a {
@@ -288,6 +293,15 @@ pub(super) fn faults_of_growth(old: &Definition, new: &Definition) -> Vec<Fault>
         let message = "a metric cannot change between a scale and any number; define another metric";
         faults.push(Fault::new(
             ["body", "record_spec", "scale"],
+            "kind_changed",
+            message,
+        ));
+    }
+    if is_cumulative(new) && !is_cumulative(old) {
+        let message = "the values of a discrete metric do not become amounts, which are added up and are never \
+                       below 0; define another metric";
+        faults.push(Fault::new(
+            ["body", "record_spec", "aggregation"],
             "kind_changed",
             message,
         ));

@@ -561,6 +561,21 @@ fn rule_6_a_definition_grows_and_never_changes_what_is_stored() {
         kinds(metric.amended(&json!({"record_spec": {"scale": {"min": 0, "max": 5}}}))),
         [("body.record_spec.scale".to_owned(), "kind_changed")]
     );
+    let added_up = json!({"record_spec": {"aggregation": "cumulative"}});
+    assert_eq!(
+        kinds(metric.amended(&added_up)),
+        [("body.record_spec.aggregation".to_owned(), "kind_changed")]
+    );
+    let amounts = define(
+        Base::Metric,
+        &json!({"name": "Tea", "record_spec": {"aggregation": "cumulative"}}),
+    );
+    assert_eq!(amounts.amended(&added_up).unwrap(), amounts);
+    assert!(
+        amounts
+            .amended(&json!({"record_spec": {"aggregation": "discrete"}}))
+            .is_ok()
+    );
 }
 
 #[test]
