@@ -13,7 +13,7 @@ use axum::http::header::{CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTIC
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::api::admission::Busy;
@@ -96,6 +96,9 @@ pub struct ValidationFault {
     pub msg: String,
     #[serde(rename = "type")]
     pub kind: String,
+    /// What was sent there, where showing it helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
 }
 
 /// One fault at `loc`, such as `["query", "output"]`.

@@ -261,6 +261,9 @@ async fn refusals_are_as_they_are_documented() {
         .await
         .must_be(422);
     must_fit(&document, path, &wrong);
+    let described = &document["components"]["schemas"]["ValidationFault"];
+    assert!(described["properties"]["value"].is_object(), "{described}");
+    assert_eq!(described["required"], json!(["loc", "msg", "type"]));
     let unknown = person
         .metric_samples("NoSuchMetric", ALL_TIME.0, ALL_TIME.1)
         .await
