@@ -211,10 +211,8 @@ pub async fn catalog_entry(
     Checked(query): Checked<EntryQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let (permit, data_type) = listed_type(&app, &reader, query.owner, &data_type).await?;
-    let owner = permit.owner();
-    let data_type = of_version(&app, owner, &data_type, &api_version).await?;
-    let entry = data_type.detailed_entry(owner, !permit.is_own());
+    let (permit, data_type) = addressed(&app, &reader, query.owner, &data_type, &api_version).await?;
+    let entry = data_type.detailed_entry(permit.owner(), !permit.is_own());
     one_as(&app, &headers, query.form, &ENTRIES, &entry).await
 }
 
@@ -230,10 +228,41 @@ pub async fn catalog_schema(
     Checked(query): Checked<SchemaQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let (permit, data_type) = listed_type(&app, &reader, query.owner, &data_type).await?;
-    let owner = permit.owner();
-    let data_type = of_version(&app, owner, &data_type, &api_version).await?;
+    let (_, data_type) = addressed(&app, &reader, query.owner, &data_type, &api_version).await?;
     listing(&headers, &*data_type.schema.value())
+}
+
+/// The type at an address, and what the reader may see of its owner's. Where no owner is named it is the
+/// reader's, or else that of whoever shares it with them: the reader knows it from their own list.
+async fn addressed(
+    app: &App,
+    reader: &Reader,
+    owner: Option<PersonId>,
+    name: &str,
+    api_version: &str,
+) -> Result<(ReadableTypes, Arc<DataType>), ApiError> {
+    let whose = owner.unwrap_or_else(|| reader.person());
+    let found = entry_of(app, reader, whose, name, api_version).await;
+    let Err(unknown) = found else { return found };
+    if owner.is_some() || unknown.status() != StatusCode::NOT_FOUND {
+        return Err(unknown);
+    }
+    match shared_types::sharer_of(app, reader.person(), name).await? {
+        Some(sharer) => entry_of(app, reader, sharer, name, api_version).await,
+        None => Err(unknown),
+    }
+}
+
+async fn entry_of(
+    app: &App,
+    reader: &Reader,
+    owner: PersonId,
+    name: &str,
+    api_version: &str,
+) -> Result<(ReadableTypes, Arc<DataType>), ApiError> {
+    let (permit, name) = listed_type(app, reader, owner, name).await?;
+    let data_type = of_version(app, owner, &name, api_version).await?;
+    Ok((permit, data_type))
 }
 
 /// The type called `name` as the catalogue shows it: an annotation under its own name.
@@ -297,14 +326,13 @@ async fn listed_types(
         .await?)
 }
 
-/// The person whose type `name` is, if the reader may see it, and the id that the name stands for.
+/// What the reader may see of the owner's types, if `name` is among it, and the id that it stands for.
 async fn listed_type(
     app: &App,
     reader: &Reader,
-    owner: Option<PersonId>,
+    owner: PersonId,
     name: &str,
 ) -> Result<(ReadableTypes, String), ApiError> {
-    let owner = owner.unwrap_or_else(|| reader.person());
     let name = resolve_name(app, reader, owner, name).await?;
     let id = TypeId::new(&name);
     let permit = app

@@ -55,6 +55,20 @@ pub(super) fn is_among(shared: &[SharedTypes], name: &str) -> bool {
     TypeId::parse(name).is_some_and(|id| has(&id))
 }
 
+/// Who shares with `reader` the type of that id, which a person made.
+pub(super) async fn sharer_of(app: &App, reader: PersonId, name: &str) -> Result<Option<PersonId>, ApiError> {
+    let Some(id) = TypeId::parse(name).filter(|id| id.definition().is_some()) else {
+        return Ok(None);
+    };
+    for (sharer, opened) in app.sharing.openings_for(reader).await? {
+        let types = types_shown(app, sharer, &opened.openings).await?;
+        if types.iter().any(|data_type| data_type.id == id) {
+            return Ok(Some(sharer));
+        }
+    }
+    Ok(None)
+}
+
 /// The entries of those shared types that are `asked` for. Their sharers are told that they were read.
 pub(super) fn entries_read(
     reader: &Reader,

@@ -326,9 +326,13 @@ async fn listings_of_a_stranger_are_refused_and_those_of_a_sharer_show_what_is_s
         .await
         .rows();
     assert_eq!(available.len(), 1, "{available:?}");
+    let alone = async |end: &str| reader.get(&format!("/data/v1/catalog/{own}/v1{end}")).await;
+    alone("").await.problem(404);
     let mut own_type = share_of(&[&own], &reader);
     own_type["datashare_name"] = json!("tea");
     share(&owner, &own_type).await;
+    assert_eq!(alone("").await.must_be(200).json()["svc_userid"], json!(owner.id));
+    alone("/schema").await.must_be(200);
     let entries = reader
         .get("/data/v1/catalog")
         .with("data_type", &own)
