@@ -20,7 +20,6 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use sqlx::pool::PoolConnection;
 use sqlx::{PgPool, Sqlite, SqlitePool};
-use uuid::Uuid;
 
 use super::errors::CatalogError;
 use super::kept_rows::BoundStatement;
@@ -431,7 +430,7 @@ impl Session {
     /// Gives a file that is new a number by which its log is told from those of others.
     pub(super) async fn give_number(&mut self) -> Result<(), CatalogError> {
         if let Self::Sqlite(session) = self {
-            let number = (Uuid::new_v4().as_fields().0 >> 1) | 1;
+            let number = (rand::random::<u32>() >> 1) | 1;
             let sql = format!("PRAGMA application_id = {number}");
             session.link()?.run(&sql).await?;
         }
