@@ -59,7 +59,7 @@ pub struct Allowance {
     memory: BodyMemory,
     person: PersonId,
     bytes: usize,
-    /// Its place in line, from when it asks for more than small ones have.
+    /// Its place in line, from when it asks for more than small ones have, or waits for that.
     place: Option<u64>,
     /// When all its waits end, if they do together.
     until: Option<Moment>,
@@ -138,6 +138,11 @@ impl BodyMemory {
         let limit = self.shared.limit;
         if mine.saturating_add(more) <= SMALL_BODY_BYTES && all <= limit + limit / RESERVE {
             taken.give(person, more);
+            drop(taken);
+            // One that had to wait for it would now stand there for as long as its client likes.
+            if let Some(left) = place.take() {
+                self.give_back(person, 0, Some(left));
+            }
             return true;
         }
         let place = *place.get_or_insert_with(|| taken.join(person));
@@ -308,6 +313,19 @@ mod tests {
         assert_eq!(slow.resize(150 * MIB).await, Ok(()));
         drop(slow);
         assert_eq!(memory.taken(), 0);
+    }
+
+    #[tokio::test]
+    async fn small_bodies_that_had_to_wait_are_not_in_line_once_they_have_what_they_asked_for() {
+        let memory = BodyMemory::new(100 * MIB, Duration::from_secs(5));
+        let [mut slow, mut large, mut next] = [1, 2, 3].map(|number| memory.allowance(person(number)));
+        large.resize(125 * MIB).await.unwrap();
+        let (small, waited, ()) =
+            tokio::join!(slow.resize(SMALL_BODY_BYTES), next.resize(150 * MIB), async {
+                drop(large);
+            });
+        assert_eq!((small, waited), (Ok(()), Ok(())));
+        assert_eq!(memory.taken(), 150 * MIB + SMALL_BODY_BYTES);
     }
 
     #[tokio::test]
