@@ -10,7 +10,7 @@
 //! in it only needs to be listed here, and counted if its rows are.
 
 mod counts;
-mod manifests;
+pub(super) mod manifests;
 mod pages;
 mod reader;
 mod states;

@@ -10,6 +10,7 @@ use super::Catalog;
 use super::database::{Session, Value};
 use super::erasure::refuse_erased;
 use super::errors::CatalogError;
+use super::estates::manifests::note_no_manifests;
 use super::inserting::Existing;
 use super::registers::enrol;
 use super::rows::{Ledger, id, optional_text};
@@ -139,7 +140,9 @@ pub(super) async fn create_people(
     session
         .insert(&LEDGERS, ledgers.collect(), Existing::Keep)
         .await?;
-    Ok(created)
+    let count = created.len() as u64;
+    note_no_manifests(session, created, now).await?;
+    Ok(count)
 }
 
 /// Refuses to recreate a lost ledger: a new person has no partitions.

@@ -165,20 +165,20 @@ pub(super) async fn change_register(
     write_folder(session, person, kind, folder).await
 }
 
-/// Creates the people who are new, and counts them; returns how many were new.
-pub(super) async fn enrol(session: &mut Session, rows: Vec<Vec<Value>>) -> Result<u64, CatalogError> {
+/// Creates the people who are new, and counts them; returns the ids of those who were new.
+pub(super) async fn enrol(session: &mut Session, rows: Vec<Vec<Value>>) -> Result<Vec<Value>, CatalogError> {
     let mut known = roster(session, true).await?;
-    let mut created = 0;
+    let mut created = Vec::new();
     for row in rows {
         let Some(Value::Bytes(person)) = row.first().cloned() else {
             continue;
         };
         if session.insert(&PEOPLE, vec![row], Existing::Keep).await?.rows == 1 {
             known.gain(&[crc32fast::hash(&person)]);
-            created += 1;
+            created.push(Value::Bytes(person));
         }
     }
-    if created > 0 {
+    if !created.is_empty() {
         let row = vec![text(ROSTER), text(&known.written())];
         session.insert(&META, vec![row], Existing::Replace).await?;
     }

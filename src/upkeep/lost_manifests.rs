@@ -11,6 +11,7 @@ use super::erasure_notes::unheeded_of;
 use super::manifest::{Manifest, known_number, write_changed};
 use super::manifest_names::{TakenNumbers, manifest_path, parse_manifest_path};
 use super::stores::UpkeepStores;
+use crate::catalog::estates::KnownManifest;
 use crate::catalog::{Subject, WithDamage};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
@@ -36,22 +37,24 @@ pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<S
     Ok(newest.newer_than_catalogue.into_iter().chain(fault).collect())
 }
 
-/// Looks at the newest manifest of a person. A catalogue that was made from manifests knows of none until it
+/// Looks at the newest manifest of a person. A catalogue that was made from manifests notes none until it
 /// writes one, and finds nothing wrong.
 pub async fn newest_manifest(stores: &UpkeepStores, person: PersonId) -> Result<NewestManifest, StoreError> {
     let taken = TakenNumbers::of(stores.objects(), person).await?;
     let unheeded = unheeded_of(&stores.catalog, stores.objects(), person).await?;
     let unheeded = unheeded.filter(|_| !taken.manifests.is_empty());
-    let Some(known) = known_number(stores, person).await? else {
-        return Ok(NewestManifest {
-            newer_than_catalogue: unheeded,
-            ..NewestManifest::default()
-        });
+    let known = known_number(stores, person).await?;
+    let newer_than_catalogue = known.and_then(|known| taken.beyond(known)).or(unheeded);
+    let fault = match known {
+        Some(known) if known != KnownManifest::NONE.number => {
+            let newest = taken.manifests.first().map_or(known, |listed| known.max(*listed));
+            fault_of(stores, person, newest).await?
+        }
+        _ => None,
     };
-    let newest = taken.manifests.first().map_or(known, |listed| known.max(*listed));
     Ok(NewestManifest {
-        fault: fault_of(stores, person, newest).await?,
-        newer_than_catalogue: taken.beyond(known).or(unheeded),
+        fault,
+        newer_than_catalogue,
     })
 }
 
@@ -102,7 +105,8 @@ pub async fn write_lost(stores: &UpkeepStores) -> Result<WithDamage<PersonId>, S
         };
         after = Some(*last);
         for (person, number) in known.sound {
-            if newest.get(&person).is_some_and(|newest| *newest >= number) {
+            let newest = newest.get(&person).copied();
+            if newest.unwrap_or(KnownManifest::NONE.number) >= number {
                 continue;
             }
             match write_if_lost(stores, person, number).await {

@@ -159,6 +159,9 @@ async fn write_next(
     if let Some(reason) = older {
         return Err(StoreError::corrupt(reason));
     }
+    if known == Some(KnownManifest::NONE.number) {
+        stores.catalog.expect_first_manifest(person).await?;
+    }
     let number = before.highest().max(known).map_or(1, |newest| newest + 1);
     stores.catalog.combine_minutes(person).await?;
     let Some(estate) = stores.catalog.read_estate(person).await? else {

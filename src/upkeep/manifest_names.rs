@@ -2,6 +2,7 @@
 
 use futures::TryStreamExt as _;
 
+use crate::catalog::estates::KnownManifest;
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::folder_names::PEOPLE_FOLDER;
@@ -58,6 +59,12 @@ impl TakenNumbers {
         // Some may have been written, but not noted, when their processes ended, and numbers may have been
         // claimed in vain; but what is known stays until a later one is noted.
         let newest = *self.manifests.first()?;
+        if known == KnownManifest::NONE.number {
+            return Some(format!(
+                "the store has manifests up to {newest}, and the catalogue wrote none: it is older than the \
+                 store, and what was written since is lost"
+            ));
+        }
         let is_there = self.manifests.contains(&known) || self.claims.contains(&known);
         (newest.saturating_sub(known) > 1 && !is_there).then(|| {
             format!(

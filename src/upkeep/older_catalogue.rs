@@ -62,7 +62,7 @@ impl BeyondCatalogue {
                 }
             }
         }
-        // A catalogue that was made from manifests knows the people, and of no manifest until it writes one.
+        // One that was made from manifests knows the people, and notes no manifest before it writes one.
         for person in catalog.people_ids().await? {
             taken.remove(&person);
         }

@@ -245,7 +245,11 @@ async fn put_back(
             first_error = first_error.or(Some(error));
         }
     }
-    first_error.map_or(Ok(()), Err)
+    match first_error {
+        Some(error) => Err(error),
+        // What manifests there are cannot be read: the next ones take their place.
+        None => Ok(stores.catalog.expect_first_manifest(person).await?),
+    }
 }
 
 /// Restores a person from their manifest of this number.

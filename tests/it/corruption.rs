@@ -623,7 +623,7 @@ async fn until_a_manifest_is_known(server: &Almanac) -> PathBuf {
     until(async || {
         let mut connection = SqliteConnection::connect(&address).await.unwrap();
         let row = connection
-            .fetch_one("SELECT count(*) FROM manifests")
+            .fetch_one("SELECT count(*) FROM manifests WHERE number > 0")
             .await
             .unwrap();
         if row.get::<i64, _>(0) > 0 {

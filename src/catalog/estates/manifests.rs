@@ -9,6 +9,7 @@ use crate::catalog::rows::id;
 use crate::catalog::sound_rows::WithDamage;
 use crate::catalog::tables::MANIFESTS;
 use crate::model::ids::PersonId;
+use crate::model::time::Instant;
 
 /// How many noted manifests one statement lists.
 const PAGE_MANIFESTS: usize = 1_000;
@@ -18,6 +19,17 @@ const PAGE_MANIFESTS: usize = 1_000;
 pub struct KnownManifest {
     pub number: i64,
     pub state: i64,
+}
+
+impl KnownManifest {
+    /// Stands for the newest one of somebody new until their first is begun: as long as it is noted, no
+    /// manifest of theirs was written from this catalogue. Of people whom an earlier release created, or who
+    /// came back from the store, nothing is noted instead, which says nothing.
+    pub const NONE: Self = Self {
+        number: 0,
+        // No state is negative.
+        state: -1,
+    };
 }
 
 impl Catalog {
@@ -52,6 +64,16 @@ impl Catalog {
             .try_map(|row| Ok((row.id(0, PersonId::from_slice)?, row.int(1)?)))
     }
 
+    /// Prepares for the first manifest of a person, which may be in the store from now on although its writer
+    /// dies before it is noted.
+    pub async fn expect_first_manifest(&self, person: PersonId) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        let sql = "DELETE FROM manifests WHERE person = $1 AND number = $2".to_owned();
+        let values = vec![id(person.0), Value::Int(KnownManifest::NONE.number)];
+        session.execute(sql, values).await?;
+        session.commit().await
+    }
+
     /// Notes a manifest, unless one with a higher number was noted. `older`: there are older ones. Returns
     /// whether it was noted.
     pub async fn note_manifest(
@@ -62,12 +84,7 @@ impl Catalog {
     ) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
         let now = session.now(&*self.time).await?;
-        let row = vec![
-            id(person.0),
-            Value::Int(manifest.number),
-            Value::Int(manifest.state),
-            Value::Int(now.micros()),
-        ];
+        let row = row_of(id(person.0), manifest, now);
         // A row that is not there cannot be locked, so one is made before it is looked at.
         let made = session
             .insert(&MANIFESTS, vec![row.clone()], Existing::Keep)
@@ -85,6 +102,28 @@ impl Catalog {
         session.commit().await?;
         Ok(true)
     }
+}
+
+/// Notes of people who were created in this transaction that there is no manifest of theirs.
+pub(in crate::catalog) async fn note_no_manifests(
+    session: &mut Session,
+    people: Vec<Value>,
+    now: Instant,
+) -> Result<(), CatalogError> {
+    let rows = people
+        .into_iter()
+        .map(|person| row_of(person, KnownManifest::NONE, now));
+    session.insert(&MANIFESTS, rows.collect(), Existing::Keep).await?;
+    Ok(())
+}
+
+fn row_of(person: Value, manifest: KnownManifest, now: Instant) -> Vec<Value> {
+    vec![
+        person,
+        Value::Int(manifest.number),
+        Value::Int(manifest.state),
+        Value::Int(now.micros()),
+    ]
 }
 
 /// The number of the newest manifest of a person that was noted, which stays so until the transaction ends.

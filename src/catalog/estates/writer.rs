@@ -9,7 +9,7 @@ use crate::catalog::inserting::Existing;
 use crate::catalog::reading::{read_partitions, verify_partitions};
 use crate::catalog::registers::enrol;
 use crate::catalog::rows::{Ledger, id};
-use crate::catalog::tables::{DOCUMENTS, FOLDERS, LEDGERS, LINKS, PEOPLE};
+use crate::catalog::tables::{DOCUMENTS, FOLDERS, LEDGERS, LINKS, MANIFESTS, PEOPLE};
 use crate::model::hexadecimal::from_hexadecimal;
 use crate::model::ids::PersonId;
 
@@ -48,7 +48,8 @@ impl Catalog {
             return Ok(None);
         }
         // A token made meanwhile is not among what comes back; another one can be made.
-        for table in [LINKS.name, DOCUMENTS.name, FOLDERS.name] {
+        // And that there is no manifest of theirs, or another one, was noted before that.
+        for table in [LINKS.name, DOCUMENTS.name, FOLDERS.name, MANIFESTS.name] {
             let sql = format!("DELETE FROM {table} WHERE person = $1");
             session.execute(sql, vec![id(person.0)]).await?;
         }

@@ -39,6 +39,10 @@ async fn of_manifests_the_highest_is_known_whichever_is_noted_last() {
             number,
             state: number,
         };
+        let known = catalog.known_manifest(owner).await.unwrap();
+        assert_eq!(known, Some(KnownManifest::NONE));
+        catalog.expect_first_manifest(owner).await.unwrap();
+        assert_eq!(catalog.known_manifest(owner).await.unwrap(), None);
         for (number, highest) in [(2, 2), (1, 2), (4, 4), (3, 4), (4, 4)] {
             let noted = catalog.note_manifest(owner, manifest(number), false).await;
             assert_eq!(noted.unwrap(), number == highest);
@@ -49,6 +53,7 @@ async fn of_manifests_the_highest_is_known_whichever_is_noted_last() {
         for noted in futures::future::join_all(noting).await {
             noted.unwrap();
         }
+        catalog.expect_first_manifest(owner).await.unwrap();
         let known = catalog.known_manifest(owner).await.unwrap();
         assert_eq!(known, Some(manifest(12)));
     }

@@ -511,6 +511,35 @@ async fn without_manifests_the_objects_alone_are_enough_for_their_rows() {
 }
 
 #[tokio::test]
+async fn who_came_back_from_objects_alone_is_written_down_above_the_damaged_manifests() {
+    let bench = written_down().await;
+    let person = bench.key.person;
+    for number in [1, 2] {
+        damage_manifest(&bench, number, |content| flip_a_bit(content));
+    }
+    let bench = bench.without_catalogue().await;
+    let rebuilt = rebuild(&bench.stores).await.unwrap();
+    assert_eq!((rebuilt.wrong.len(), rebuilt.failed.len()), (2, 0), "{rebuilt:?}");
+    assert_eq!(complaints(&bench.stores, person).await.unwrap(), [""; 0]);
+    assert!(write_manifest(&bench.stores, person).await.unwrap());
+    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [3, 2]);
+}
+
+#[tokio::test]
+async fn who_got_a_token_before_they_came_back_is_written_down_above_what_they_came_back_from() {
+    let bench = written_down().await;
+    let (person, rows) = (bench.key.person, bench.visible().await);
+    let bench = bench.without_catalogue().await;
+    bench.stores.catalog.begin_repair().await.unwrap();
+    bench.stores.catalog.ensure_person(person, None).await.unwrap();
+    assert_eq!(rebuild(&bench.stores).await.unwrap().failed, [""; 0]);
+    assert_eq!(bench.visible().await, rows);
+    assert_eq!(complaints(&bench.stores, person).await.unwrap(), [""; 0]);
+    assert!(write_manifest(&bench.stores, person).await.unwrap());
+    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [3, 2]);
+}
+
+#[tokio::test]
 async fn a_damaged_object_without_which_a_partition_comes_back_is_never_collected() {
     let bench = Bench::new().await;
     for piece in 0..2 {

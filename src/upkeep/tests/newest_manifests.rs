@@ -14,7 +14,7 @@ use crate::upkeep::check::{CheckProgress, check, older_complaints};
 use crate::upkeep::collect::{CONDEMNED_AGE, ORPHAN_AGE, remove_orphans};
 use crate::upkeep::identity::settle;
 use crate::upkeep::lost_manifests::complaints;
-use crate::upkeep::manifest::write_manifest;
+use crate::upkeep::manifest::{write_changed, write_manifest};
 use crate::upkeep::manifest_names::{manifest_path, numbers};
 use crate::upkeep::rebuild::rebuild;
 use crate::upkeep::repair::repair;
@@ -225,6 +225,61 @@ async fn what_the_store_alone_knows_of_somebody_is_told_and_stays_unless_they_we
         .unwrap();
     collect_garbage(&older).await;
     assert_eq!(bench.paths().await.1, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_catalogue_from_before_somebodys_first_manifest_is_older_too() {
+    let mut bench = Bench::new().await;
+    write_down(&bench, 1).await;
+    bench.key.person = PersonId(Uuid::now_v7());
+    let (person, objects) = (bench.key.person, bench.stores.objects().clone());
+    let before = copied(&bench).await;
+    bench.stores.catalog.ensure_person(person, None).await.unwrap();
+    let known = copied(&bench).await;
+    bench.put(&many(100, 5, LAST_DAY_OF_2023), true).await;
+    write_down(&bench, 1).await;
+    let lacked = bench.paths().await.1;
+    // Whom it does not know becomes known with the first token or record.
+    before.stores.catalog.ensure_person(person, None).await.unwrap();
+    for older in [&before, &known] {
+        older.put(&many(50, 1, LAST_DAY_OF_2023), false).await;
+        let told = complaints(&older.stores, person).await.unwrap();
+        assert!(
+            matches!(told.as_slice(), [told] if told.contains("older than the store")),
+            "{told:?}"
+        );
+        let written = write_changed(&older.stores, person).await;
+        assert!(written.is_err_and(|error| error.is_damage()));
+        assert_eq!(repair(&older.stores).await.unwrap(), [""; 0]);
+        collect_garbage(older).await;
+        assert_eq!(bench.paths().await.1, lacked);
+        assert_eq!(numbers(&objects, person).await.unwrap(), [1]);
+    }
+    assert_eq!(complaints(&bench.stores, person).await.unwrap(), [""; 0]);
+    // The operator decides for it.
+    objects.delete(&manifest_path(person, 1)).await.unwrap();
+    assert!(write_manifest(&known.stores, person).await.unwrap());
+    assert_eq!(complaints(&known.stores, person).await.unwrap(), [""; 0]);
+    collect_garbage(&known).await;
+    assert!(!bench.paths().await.1.contains(&lacked[0]));
+}
+
+#[tokio::test]
+async fn first_manifests_whose_writers_died_before_they_noted_them_are_not_taken_for_later_ones() {
+    let bench = Bench::new().await;
+    let (stores, person) = (&bench.stores, bench.key.person);
+    stores.catalog.ensure_person(person, None).await.unwrap();
+    assert_eq!(complaints(stores, person).await.unwrap(), [""; 0]);
+    // Before it was sent, or twice after that. So it is with people whom an earlier release created.
+    stores.catalog.expect_first_manifest(person).await.unwrap();
+    for number in [1, 2] {
+        write_down(&bench, number).await;
+        tamper(&bench, "DELETE FROM manifests").await;
+        assert_eq!(complaints(stores, person).await.unwrap(), [""; 0]);
+    }
+    write_down(&bench, 3).await;
+    let told = older_complaints(&stores.catalog, stores.objects()).await.unwrap();
+    assert_eq!(told, [""; 0]);
 }
 
 #[tokio::test]
