@@ -152,11 +152,12 @@ struct SearchOutcome {
 /// Begins erasures again that the store remembers and the catalogue does not, because the catalogue was
 /// restored from an older copy: but not of people who began anew after that, as far as it can be told. What
 /// they have since would go with what the older catalogue says, and which of the two is right is for the
-/// operator to find out. `judge` gets what became of each; if it returns an error, the others have to wait.
-/// Returns what is damaged of the erasures that the catalogue knows: these stay as they are, since nobody can
+/// operator to find out. Leaves out whom `passes_over` says. `judge` gets what became of each; if it returns
+/// an error, the others have to wait. Returns what is damaged of the erasures that the catalogue knows: these stay as they are, since nobody can
 /// tell how far they are.
 pub async fn heed_notes(
     stores: &UpkeepStores,
+    passes_over: impl Fn(ErasureMark) -> bool + Send,
     mut judge: impl FnMut(ErasureMark, Result<(), StoreError>) -> Result<(), StoreError> + Send,
 ) -> Result<BTreeSet<Subject>, StoreError> {
     let WithDamage { sound, set_aside } = unheeded(&stores.catalog, stores.objects()).await?;
@@ -164,13 +165,12 @@ pub async fn heed_notes(
     if unknown.is_empty() {
         return Ok(set_aside);
     }
+    let mut of_people = Vec::new();
     for person in stores.catalog.people_ids().await? {
-        let mark = ErasureMark::of(person);
-        if let Some(begun_at) = unknown.remove(&mark) {
-            judge(mark, begin_again(stores, person, begun_at).await)?;
-        }
+        let found = unknown.remove_entry(&ErasureMark::of(person));
+        of_people.extend(found.map(|(mark, begun_at)| (mark, person, begun_at)));
     }
-    // Of the others nothing is here, but tokens from before must still be refused.
+    // Of the others nothing is here, but tokens from before must still be refused, whoever fails below.
     for (mark, begun_at) in unknown {
         let erasure = Erasure {
             mark,
@@ -180,6 +180,11 @@ pub async fn heed_notes(
             ended_at: None,
         };
         unless_damaged(stores.catalog.enter_erasure(&erasure).await)?;
+    }
+    for (mark, person, begun_at) in of_people {
+        if !passes_over(mark) {
+            judge(mark, begin_again(stores, person, begun_at).await)?;
+        }
     }
     Ok(set_aside)
 }

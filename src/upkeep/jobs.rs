@@ -295,8 +295,10 @@ impl Upkeep {
     /// Begins erasures that the store remembers and the catalogue does not.
     pub async fn heed_erasures(&self) -> Result<(), StoreError> {
         let mut round = self.set_aside.round(Job::HeedErasures, BTreeSet::new());
+        let had_its_turn = round.had_its_turn();
+        let passes_over = |mark| had_its_turn.contains(&Subject::Erasure(mark));
         let judge = |mark, outcome| round.judge(&Subject::Erasure(mark), outcome).map(drop);
-        let set_aside = erase::heed_notes(&self.stores, judge).await?;
+        let set_aside = erase::heed_notes(&self.stores, passes_over, judge).await?;
         round.leave_alone(set_aside);
         round.end();
         Ok(())

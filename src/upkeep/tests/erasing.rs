@@ -10,9 +10,11 @@ use super::*;
 use crate::catalog::CatalogError;
 use crate::catalog::access_log::LogEntry;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+use crate::catalog::erasures::Erasure;
 use crate::catalog::granting::{INVITES, MEMBER_OF, SHARED_WITH_PERSON};
 use crate::catalog::records::{Effect, SeenSource, UploadReceipt};
 use crate::catalog::test_databases::files_with;
+use crate::model::erasure::ErasureMark;
 use crate::model::ids::UploadId;
 use crate::store::StoreError;
 use crate::upkeep::check::{catalogue_complaints, older_complaints};
@@ -402,7 +404,7 @@ async fn left_alone_by_heeding(bench: &Bench) -> usize {
         left_alone += usize::from(outcome.is_err_and(|error| error.is_damage()));
         Ok(())
     };
-    heed_notes(&bench.stores, judge).await.unwrap();
+    heed_notes(&bench.stores, |_| false, judge).await.unwrap();
     left_alone
 }
 
@@ -483,6 +485,28 @@ async fn a_catalogue_from_before_erases_nobody_who_began_anew_since() {
     let rebuilt = rebuild(&bench.stores).await.unwrap();
     assert_eq!(rebuilt.failed, [""; 0]);
     assert_eq!(bench.visible().await.len(), 3, "{rebuilt:?}");
+}
+
+#[tokio::test]
+async fn whose_note_cannot_be_heeded_keeps_no_other_from_being_heeded() {
+    let bench = began_anew_since().await;
+    let (catalog, person) = (&bench.stores.catalog, bench.key.person);
+    let stranger = PersonId(Uuid::now_v7());
+    let erasure = Erasure {
+        mark: ErasureMark::of(stranger),
+        person: None,
+        begun_at: bench.clock.now(),
+        purged_at: None,
+        ended_at: None,
+    };
+    remember(bench.stores.objects(), &erasure).await.unwrap();
+    let judge = |_, outcome| outcome;
+    let heeded = heed_notes(&bench.stores, |_| false, judge).await;
+    assert!(heeded.is_err_and(|error| error.is_damage()));
+    assert!(catalog.erasure_of(stranger).await.unwrap().is_some());
+    let passes_over = |mark: ErasureMark| mark == ErasureMark::of(person);
+    heed_notes(&bench.stores, passes_over, judge).await.unwrap();
+    assert_eq!(catalog.erasure_of(person).await.unwrap(), None);
 }
 
 #[tokio::test]
