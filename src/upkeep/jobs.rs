@@ -249,9 +249,9 @@ impl Upkeep {
             tracing::error!(
                 people = searched.beyond.people().count(),
                 %first,
-                "the store has later manifests of people than the catalogue knows of: it is older than the \
-                 store, and nothing of theirs is written down or collected until that is decided; run \
-                 `almanac check`"
+                "the store has manifests of people that the catalogue lacks, or remembers their erasure: it is \
+                 older than the store, and nothing of theirs is written down or collected until that is \
+                 decided; run `almanac check`"
             );
         }
         if let Some((orphans, all)) = searched.refused {

@@ -20,8 +20,8 @@ use crate::store::objects::ObjectStorage;
 /// The people of whom the store knows more than the catalogue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BeyondCatalogue {
-    /// Those of whom the catalogue knows an earlier state.
-    pub earlier: BTreeSet<PersonId>,
+    /// Those of whom the catalogue knows an earlier state, and what says so.
+    pub earlier: BTreeMap<PersonId, String>,
     /// Those whom it does not know at all.
     pub unknown: BTreeSet<PersonId>,
 }
@@ -38,12 +38,12 @@ impl BeyondCatalogue {
             }
         }
         let mut beyond = Self::default();
-        for person in people_with_unheeded_erasures(catalog, objects).await? {
+        for (person, reason) in people_with_unheeded_erasures(catalog, objects).await? {
             if taken
                 .get(&person)
                 .is_some_and(|taken| !taken.manifests.is_empty())
             {
-                beyond.earlier.insert(person);
+                beyond.earlier.insert(person, reason);
             }
         }
         let mut after = None;
@@ -54,11 +54,8 @@ impl BeyondCatalogue {
             };
             after = Some(*last);
             for (person, number) in known.sound {
-                if taken
-                    .remove(&person)
-                    .is_some_and(|taken| taken.beyond(number).is_some())
-                {
-                    beyond.earlier.insert(person);
+                if let Some(reason) = taken.remove(&person).and_then(|taken| taken.beyond(number)) {
+                    beyond.earlier.insert(person, reason);
                 }
             }
         }
@@ -79,12 +76,8 @@ impl BeyondCatalogue {
 
     /// Describes what the catalogue lacks of each of them.
     pub fn complaints(&self) -> impl Iterator<Item = String> {
-        let earlier = self.earlier.iter().map(|person| {
-            format!(
-                "person {person}: the store has later manifests than the catalogue knows of: it is older \
-                 than the store"
-            )
-        });
+        let earlier = self.earlier.iter();
+        let earlier = earlier.map(|(person, reason)| format!("person {person}: {reason}"));
         earlier.chain(self.complaints_of_unknown())
     }
 
@@ -99,22 +92,23 @@ impl BeyondCatalogue {
     }
 
     pub fn people(&self) -> impl Iterator<Item = PersonId> {
-        self.earlier.iter().chain(&self.unknown).copied()
+        self.earlier.keys().chain(&self.unknown).copied()
     }
 
     /// Whether an object belongs to one of them. Objects lie in folders with the names of their owners.
     #[must_use]
     pub fn owns(&self, path: &str) -> bool {
         let owner = path.split('/').nth(1).and_then(|owner| owner.parse().ok());
-        owner.is_some_and(|owner| self.earlier.contains(&owner) || self.unknown.contains(&owner))
+        owner.is_some_and(|owner| self.earlier.contains_key(&owner) || self.unknown.contains(&owner))
     }
 }
 
-/// The people whom the catalogue knows, and of whom it does not know that they were erased.
+/// The people whom the catalogue knows, and of whom it does not know that they were erased, each with the words
+/// for that.
 async fn people_with_unheeded_erasures(
     catalog: &Catalog,
     objects: &ObjectStorage,
-) -> Result<Vec<PersonId>, StoreError> {
+) -> Result<Vec<(PersonId, String)>, StoreError> {
     let unheeded = unheeded(catalog, objects).await?.sound;
     let marks: BTreeSet<ErasureMark> = unheeded.into_iter().map(|(mark, _)| mark).collect();
     let mut found = Vec::new();
@@ -122,10 +116,10 @@ async fn people_with_unheeded_erasures(
         return Ok(found);
     }
     for person in catalog.people_ids().await? {
-        // Once more, since an erasure whose row is damaged is known all the same.
-        if marks.contains(&ErasureMark::of(person)) && unheeded_of(catalog, objects, person).await?.is_some()
-        {
-            found.push(person);
+        if marks.contains(&ErasureMark::of(person)) {
+            // Once more, since an erasure whose row is damaged is known all the same.
+            let reason = unheeded_of(catalog, objects, person).await?;
+            found.extend(reason.map(|reason| (person, reason)));
         }
     }
     Ok(found)
