@@ -4,10 +4,10 @@
 //!
 //! Read in one transaction, page by page, so that it takes the memory of a page, and put back in one
 //! transaction. What is read is held against all counts and digests that there are, since what is written
-//! down takes the place of what was written before. Before it is put back, partitions, pieces and dead rows
-//! are held against theirs; documents, definitions, sources and the bytes of the tail are not: they are when
-//! they are read. Knows tables and columns; knows nothing of what the rows mean, so a new table with a person
-//! in it only needs to be listed here, and counted if its rows are.
+//! down takes the place of what was written before. So is what is put back: where a partition, a piece or a
+//! dead row is lacking it is refused, and where anything else is, that is said. Knows tables and columns;
+//! knows nothing of what the rows mean, so a new table with a person in it only needs to be listed here, and
+//! counted if its rows are.
 
 mod counts;
 pub(super) mod manifests;
@@ -22,4 +22,4 @@ pub use manifests::KnownManifest;
 pub use pages::EstatePage;
 pub(super) use pages::row_of;
 pub use reader::EstateReader;
-pub use writer::EstateWriter;
+pub use writer::{EstateWriter, Lack, PutBack};

@@ -96,6 +96,15 @@ impl Table {
         }
     }
 
+    /// A row that is about to be written.
+    pub(super) fn row(&self, values: Vec<Value>) -> VerifiedRow {
+        VerifiedRow {
+            table: self.name,
+            checksum: self.checksum(&values),
+            values,
+        }
+    }
+
     /// What is said of a row that does not match its checksum.
     pub(super) fn row_differs(&self) -> String {
         format!("a row of table {} differs from what was written", self.name)

@@ -20,7 +20,7 @@ use super::manifest_names::{TakenNumbers, manifest_path, parse_manifest_path};
 use super::stores::UpkeepStores;
 use crate::catalog::CatalogError;
 use crate::catalog::erasures::only_stays;
-use crate::catalog::estates::{EstatePage, EstateReader, EstateWriter, KnownManifest};
+use crate::catalog::estates::{EstatePage, EstateReader, EstateWriter, KnownManifest, PutBack};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
@@ -404,14 +404,21 @@ impl Manifest {
         })
     }
 
-    /// Makes the person in the catalogue what it says of them. `Corrupt` if that is not all that must exist:
-    /// it was written by a catalogue that had lost something.
-    pub async fn put_back(&self, mut writer: EstateWriter) -> Result<(), StoreError> {
+    /// Makes the person in the catalogue what it says of them, if that `is_wanted`; otherwise returns what
+    /// that would be. `Corrupt` if a catalogue wrote it that had lost partitions, pieces or dead rows.
+    pub async fn put_back(
+        &self,
+        mut writer: EstateWriter,
+        is_wanted: impl Fn(&PutBack) -> bool,
+    ) -> Result<Option<PutBack>, StoreError> {
         let back = match self.put_into(&mut writer).await {
-            Ok(()) => writer.finish().await.map_err(StoreError::from),
-            Err(error) => {
+            Ok(put) if is_wanted(&put) => {
+                let finished = writer.finish().await;
+                finished.map(|()| None).map_err(StoreError::from)
+            }
+            unwanted => {
                 writer.give_up().await?;
-                Err(error)
+                unwanted.map(Some)
             }
         };
         back.map_err(|error| match error {
@@ -427,7 +434,7 @@ impl Manifest {
     }
 
     /// Puts all its rows into the catalogue.
-    async fn put_into(&self, writer: &mut EstateWriter) -> Result<(), StoreError> {
+    async fn put_into(&self, writer: &mut EstateWriter) -> Result<PutBack, StoreError> {
         let mut lines = lines_of(&self.content).ok_or_else(unreadable)?;
         let mut line = String::new();
         // The heading.
@@ -453,7 +460,7 @@ impl Manifest {
         if let Some(page) = page {
             writer.put(page).await?;
         }
-        Ok(())
+        Ok(writer.verify().await?)
     }
 }
 

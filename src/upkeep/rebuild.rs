@@ -2,9 +2,11 @@
 //!
 //! For the day on which the catalogue is lost and no copy of it exists. Each person comes back from the
 //! newest intact manifest, as they were when it was written; objects that it does not name were written
-//! later, or for a write that was never accepted, and are left out and kept. A person without a manifest is
-//! made from the objects alone: an object says whose rows it holds, and its id says when it was written;
-//! where two hold the same record, the later one counts, and what was in the catalogue alone is lost.
+//! later, or for a write that was never accepted, and are left out and kept. A manifest may have been written
+//! by a catalogue that had lost something. If it lacks what a type cannot be read without, a whole one before
+//! it is taken; if it lacks anything else, that is said. A person without a manifest is made from the objects
+//! alone: an object says whose rows it holds, and its id says when it was written; where two hold the same
+//! record, the later one counts, and what was in the catalogue alone is lost.
 //!
 //! It can be interrupted anywhere: a person is restored in one transaction, and until all are, the catalogue
 //! says that its repair is unfinished.
@@ -22,6 +24,7 @@ use super::manifest::Manifest;
 use super::manifest_names::{manifest_path, numbers, parse_manifest_path};
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::erasures::Erasure;
+use crate::catalog::estates::{Lack, PutBack};
 use crate::catalog::records::Place;
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
@@ -226,11 +229,50 @@ async fn put_back(
     paths: &[String],
     rebuilt: &mut RebuildReport,
 ) -> Result<(), StoreError> {
+    let there: HashSet<&String> = paths.iter().collect();
+    let has_objects = |put: &PutBack| put.objects.iter().all(|path| there.contains(path));
+    let (mut lacking, mut whole) = (None::<(i64, Lack)>, None);
     for number in numbers(stores.objects(), person).await? {
-        match from_manifest(stores, person, number, paths, rebuilt).await {
+        // A type whose bytes are lost cannot be read at all. For anything else nothing is given up that came
+        // after the manifest before.
+        let is_wanted = |put: &PutBack| {
+            let is_better = lacking
+                .as_ref()
+                .is_none_or(|(_, lack)| lack.is_bytes && has_objects(put));
+            put.lack.is_none() && is_better
+        };
+        match from_manifest(stores, person, number, paths, is_wanted, rebuilt).await {
             Err(StoreError::Corrupt { what }) => rebuilt.wrong.push(format!("left out: {what}")),
-            outcome => return outcome,
+            Err(error) => return Err(error),
+            Ok(None) => {
+                let left_out = lacking.map(|(number, lack)| lacks(person, number, &lack));
+                rebuilt
+                    .wrong
+                    .extend(left_out.map(|what| format!("left out: {what}")));
+                return Ok(());
+            }
+            Ok(Some(PutBack { lack: Some(lack), .. })) => {
+                lacking.get_or_insert((number, lack));
+            }
+            Ok(Some(put)) if has_objects(&put) => {
+                whole.get_or_insert(number);
+            }
+            Ok(Some(_)) => {}
         }
+    }
+    if let Some((number, lack)) = lacking {
+        let wrong = lacks(person, number, &lack);
+        rebuilt.wrong.push(match whole {
+            Some(whole) => format!(
+                "{wrong}; {} is whole: to have the person come back from that, move the other away, and have \
+                 the catalogue made anew",
+                manifest_path(person, whole)
+            ),
+            None => wrong,
+        });
+        return from_manifest(stores, person, number, paths, |_| true, rebuilt)
+            .await
+            .map(drop);
     }
     let mut by_partition: BTreeMap<PartitionKey, Vec<String>> = BTreeMap::new();
     for path in paths {
@@ -252,25 +294,40 @@ async fn put_back(
     }
 }
 
-/// Restores a person from their manifest of this number.
+/// Describes a manifest that was written by a catalogue that had lost something.
+fn lacks(person: PersonId, number: i64, lack: &Lack) -> String {
+    let path = manifest_path(person, number);
+    format!(
+        "manifest {path} was written when something was lost: {}",
+        lack.what
+    )
+}
+
+/// Restores a person from their manifest of this number, if that `is_wanted`; otherwise returns what that
+/// would restore.
 async fn from_manifest(
     stores: &UpkeepStores,
     person: PersonId,
     number: i64,
     paths: &[String],
+    is_wanted: impl Fn(&PutBack) -> bool,
     rebuilt: &mut RebuildReport,
-) -> Result<(), StoreError> {
+) -> Result<Option<PutBack>, StoreError> {
     let manifest = Manifest::fetch(stores.objects(), &manifest_path(person, number)).await?;
     let Some(writer) = stores.catalog.restore_estate(person).await? else {
         // By an earlier attempt; objects left out were reported then, but may not have been noted.
-        return keep_orphaned(stores, person, paths, rebuilt).await;
+        keep_orphaned(stores, person, paths, rebuilt).await?;
+        return Ok(None);
     };
-    manifest.put_back(writer).await?;
+    if let Some(unwanted) = manifest.put_back(writer, is_wanted).await? {
+        return Ok(Some(unwanted));
+    }
     rebuilt
         .done
         .push(format!("person {person}: as of {}", manifest.heading.moment()));
     report_lost(stores, person, paths, rebuilt).await?;
-    keep_orphaned(stores, person, paths, rebuilt).await
+    keep_orphaned(stores, person, paths, rebuilt).await?;
+    Ok(None)
 }
 
 /// Reports objects that the person's partitions name but that are not in the store.

@@ -1,5 +1,8 @@
 //! Puts back what was read of a person, in one transaction, and verifies the partitions before that commits.
 
+use std::collections::BTreeMap;
+
+use super::counts::EstateCounts;
 use super::pages::{BLOBS, EstatePage, TABLES, row_of, unreadable};
 use crate::catalog::Catalog;
 use crate::catalog::database::Session;
@@ -9,7 +12,8 @@ use crate::catalog::inserting::Existing;
 use crate::catalog::reading::{read_partitions, verify_partitions};
 use crate::catalog::registers::enrol;
 use crate::catalog::rows::{Ledger, id};
-use crate::catalog::tables::{DOCUMENTS, FOLDERS, LEDGERS, LINKS, MANIFESTS, PEOPLE};
+use crate::catalog::tables::{DOCUMENTS, FOLDERS, LEDGERS, LINKS, MANIFESTS, PEOPLE, PIECES};
+use crate::catalog::verified_rows::VerifiedRow;
 use crate::model::hexadecimal::from_hexadecimal;
 use crate::model::ids::PersonId;
 
@@ -19,6 +23,27 @@ pub struct EstateWriter {
     person: PersonId,
     /// The person exists already, but nothing else is known of them.
     is_known: bool,
+    counts: EstateCounts,
+    /// The types of the tail pieces whose bytes were not put back so far.
+    without_bytes: BTreeMap<Vec<u8>, String>,
+    objects: Vec<String>,
+}
+
+/// What was put back of a person, all of whose partitions are whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutBack {
+    pub lack: Option<Lack>,
+    /// The paths of the objects that pieces are in.
+    pub objects: Vec<String>,
+}
+
+/// What is lacking of all that must exist beside partitions, pieces and dead rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// Describes it.
+    pub what: String,
+    /// The bytes of a tail piece, without which a type cannot be read at all.
+    pub is_bytes: bool,
 }
 
 impl Catalog {
@@ -57,6 +82,9 @@ impl Catalog {
             session,
             person,
             is_known: !known.is_empty(),
+            counts: EstateCounts::default(),
+            without_bytes: BTreeMap::new(),
+            objects: Vec::new(),
         }))
     }
 }
@@ -73,7 +101,11 @@ impl EstateWriter {
                 let (Some(piece), Some(blob)) = (parts.next(), parts.next()) else {
                     return Err(unreadable());
                 };
-                blobs.push((piece?, blob?));
+                let piece = piece?;
+                if let Some(data_type) = self.without_bytes.remove(&piece) {
+                    self.counts.add_bytes(&data_type);
+                }
+                blobs.push((piece, blob?));
             }
             return self.session.insert_blobs(blobs).await;
         }
@@ -88,8 +120,20 @@ impl EstateWriter {
             if owner.and_then(|owner| values.get(owner)) != Some(&id(self.person.0)) {
                 return Err(unreadable());
             }
-            rows.push(values);
+            rows.push(table.row(values));
         }
+        self.counts.add(table, &rows)?;
+        if table.name == PIECES.name {
+            for row in &rows {
+                if let Some(path) = row.optional_text(11) {
+                    self.objects.push(path.to_owned());
+                } else {
+                    let (data_type, piece) = (row.text(1)?.to_owned(), row.bytes(2)?.to_vec());
+                    self.without_bytes.insert(piece, data_type);
+                }
+            }
+        }
+        let rows = rows.into_iter().map(VerifiedRow::into_values).collect();
         if table.name == PEOPLE.name && !self.is_known {
             enrol(&mut self.session, rows).await?;
         } else {
@@ -102,11 +146,27 @@ impl EstateWriter {
         Ok(())
     }
 
-    /// Makes the rows durable, if partitions, pieces and dead rows are all of one state, with nothing missing
-    /// and nothing extra.
-    pub async fn finish(mut self) -> Result<(), CatalogError> {
+    /// Says what was put back, if partitions, pieces and dead rows are all of one state, with nothing missing
+    /// and nothing extra. `Corrupt` otherwise.
+    pub async fn verify(&mut self) -> Result<PutBack, CatalogError> {
         let rows = verify_partitions(&mut self.session, self.person).await?;
         read_partitions(&mut self.session, self.person, rows).await?;
+        let lack = match self.counts.verify(self.person) {
+            Ok(()) => None,
+            Err(CatalogError::Corrupt { what }) => Some(Lack {
+                what,
+                is_bytes: !self.without_bytes.is_empty(),
+            }),
+            Err(error) => return Err(error),
+        };
+        Ok(PutBack {
+            lack,
+            objects: std::mem::take(&mut self.objects),
+        })
+    }
+
+    /// Makes the rows durable, which were verified.
+    pub async fn finish(self) -> Result<(), CatalogError> {
         self.session.commit().await
     }
 

@@ -412,7 +412,7 @@ fn without_a_row(content: &[u8], table: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn the_manifest_before_helps_where_the_last_was_written_by_a_catalogue_that_had_lost_a_row() {
-    for table in ["dead_rows", "pieces", "partitions"] {
+    for table in ["dead_rows", "pieces", "partitions", "blobs"] {
         let bench = written_down().await;
         let rows = bench.visible().await;
         damage_manifest(&bench, 2, |content| *content = without_a_row(content, table));
@@ -431,6 +431,72 @@ async fn the_manifest_before_helps_where_the_last_was_written_by_a_catalogue_tha
         );
         assert_eq!(bench.visible().await, rows, "{table}");
     }
+}
+
+#[tokio::test]
+async fn a_manifest_that_lacks_no_records_is_taken_and_a_whole_one_before_it_told() {
+    for table in ["documents", "links", "sources", "definitions", "folders"] {
+        let bench = written_down().await;
+        let (person, rows) = (bench.key.person, bench.visible().await);
+        damage_manifest(&bench, 2, |content| *content = without_a_row(content, table));
+        let bench = bench.without_catalogue().await;
+        let RebuildReport { wrong, failed, .. } = rebuild(&bench.stores).await.unwrap();
+        assert_eq!(failed, [""; 0], "{table}");
+        let [last, before] = [2, 1].map(|number| manifest_path(person, number));
+        assert!(
+            matches!(wrong.as_slice(), [wrong] if wrong.starts_with(&format!("manifest {last} "))
+                && wrong.contains(&format!("{before} is whole"))),
+            "{table}: {wrong:?}"
+        );
+        assert_eq!(bench.visible().await, rows, "{table}");
+        // Which the one before does not say.
+        let accesses = bench.stores.catalog.accesses(person, None, 10).await.unwrap();
+        assert_eq!(accesses.entries.len(), 1, "{table}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_manifest_is_taken_where_none_has_the_bytes_of_a_tail() {
+    let bench = written_down().await;
+    let person = bench.key.person;
+    for number in [1, 2] {
+        damage_manifest(&bench, number, |content| {
+            *content = without_a_row(content, "blobs");
+        });
+    }
+    let bench = bench.without_catalogue().await;
+    let RebuildReport { wrong, failed, .. } = rebuild(&bench.stores).await.unwrap();
+    assert_eq!(failed, [""; 0]);
+    let last = manifest_path(person, 2);
+    assert!(
+        matches!(wrong.as_slice(), [wrong] if wrong.starts_with(&format!("manifest {last} "))),
+        "{wrong:?}"
+    );
+    let tags = bench.stores.catalog.documents_of(person, DocumentKind::Tag).await;
+    assert_eq!(tags.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_last_manifest_is_taken_where_the_one_before_names_objects_that_are_gone() {
+    let bench = written_down().await;
+    let person = bench.key.person;
+    bench.put(&many(9_000, 10, LAST_DAY_OF_2023), true).await;
+    for number in [3, 4] {
+        assert!(write_changed(&bench.stores, person).await.unwrap());
+        assert_eq!(numbers(bench.stores.objects(), person).await.unwrap()[0], number);
+    }
+    damage_manifest(&bench, 4, |content| *content = without_a_row(content, "blobs"));
+    let (live, _) = bench.paths().await;
+    bench.stores.objects().delete(&live[0]).await.unwrap();
+    let bench = bench.without_catalogue().await;
+    let RebuildReport { wrong, failed, .. } = rebuild(&bench.stores).await.unwrap();
+    assert_eq!(failed, [""; 0]);
+    let last = manifest_path(person, 4);
+    assert!(
+        matches!(wrong.as_slice(), [wrong] if wrong.starts_with(&format!("manifest {last} "))
+            && !wrong.contains("is whole")),
+        "{wrong:?}"
+    );
 }
 
 #[tokio::test]
