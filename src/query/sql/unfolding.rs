@@ -4,7 +4,9 @@
 //! It is counted twice, because no single count comes early enough and sees everything. [`in_text`] counts
 //! before planning how often queries under a name are read, since the planner itself walks through all of
 //! them. [`in_plan`] counts before optimizing what the optimizer will copy, which also takes in the
-//! expressions of columns: only a plan shows what these are. Knows nothing of how long a query then runs.
+//! expressions of columns, and the keys by which rows are ordered and divided ([`sort_keys`]): only a plan
+//! shows what these are. Knows nothing of how long a query then runs.
 
 pub(super) mod in_plan;
 pub(super) mod in_text;
+mod sort_keys;

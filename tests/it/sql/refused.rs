@@ -199,12 +199,50 @@ async fn what_would_be_passed_over_in_silence_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn columns_and_patterns_of_a_query_are_limited() {
+async fn columns_keys_and_patterns_of_a_query_are_limited() {
     let person = person();
     let listed = |item: &str, times: usize| vec![item; times].join(", ");
     let columns: Vec<String> = (0..700).map(|column| format!("1 AS c{column}")).collect();
     let wide = format!("WITH w AS (SELECT {})", columns.join(", "));
+    let keys = |count: usize| {
+        let keys: Vec<String> = (0..count).map(|key| format!("round(value, {key})")).collect();
+        keys.join(", ")
+    };
+    let sums = |window: &str| {
+        let sums: Vec<String> = (0..101)
+            .map(|sum| format!("sum(value + {sum}) OVER ({window})"))
+            .collect();
+        format!("SELECT {} FROM heart_rate", sums.join(", "))
+    };
     for (text, expected) in [
+        (
+            format!("SELECT count(*) OVER (PARTITION BY {}) FROM heart_rate", keys(33)),
+            "more than 32 keys of PARTITION BY",
+        ),
+        (
+            sums("PARTITION BY unit"),
+            "more than 100 keys in all windows together",
+        ),
+        (
+            format!("SELECT value FROM heart_rate ORDER BY {}", keys(257)),
+            "more than 256 keys together",
+        ),
+        (
+            format!("SELECT array_agg(value ORDER BY {}) FROM heart_rate", keys(257)),
+            "more than 256 keys together",
+        ),
+        (
+            format!("SELECT DISTINCT ON ({}) value FROM heart_rate", keys(257)),
+            "more than 256 keys together",
+        ),
+        (
+            format!(
+                "WITH t AS (SELECT value FROM heart_rate ORDER BY {} LIMIT 1) \
+                 SELECT * FROM t a, t b, t c",
+                keys(100)
+            ),
+            "more than 256 keys together",
+        ),
         (
             format!("SELECT {} FROM heart_rate", listed("value", 1001)),
             "more than 1000 columns are named",
@@ -229,6 +267,12 @@ async fn columns_and_patterns_of_a_query_are_limited() {
         let message = wrong(&person, &text).await;
         assert!(message.contains(expected), "{message}");
     }
+    // Windows that are computed together count once, unless they have the whole partition in view.
+    assert!(
+        rows(&person, &sums("PARTITION BY unit ORDER BY start_date"))
+            .await
+            .is_empty()
+    );
 }
 
 #[tokio::test]

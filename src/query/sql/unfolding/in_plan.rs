@@ -22,6 +22,8 @@ use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan};
 
+use super::sort_keys::KeyCounter;
+
 /// The most steps of a plan, each counted as often as it is copied and checked.
 const MOST_STEPS: usize = 4_096;
 /// The most columns of a step. Several passes look each of them up among the others.
@@ -44,6 +46,7 @@ pub(in crate::query::sql) fn refuse_large(plan: &LogicalPlan) -> Result<()> {
         parts: 0,
         copied: 0,
         within: 0,
+        keys: KeyCounter::default(),
     };
     counting.step(plan).map(drop)
 }
@@ -65,6 +68,7 @@ struct PartCounter {
     copied: u64,
     /// How many subqueries are around the step that is counted.
     within: u32,
+    keys: KeyCounter,
 }
 
 /// The counts for one step.
@@ -95,6 +99,7 @@ impl PartCounter {
             );
         }
         refuse_wide(plan.schema().fields().len())?;
+        self.keys.take(plan)?;
         let inputs = plan.inputs();
         let schema = merge_schema(&inputs);
         let counted = inputs.iter().map(|input| self.step(input));
