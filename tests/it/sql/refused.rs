@@ -180,6 +180,14 @@ async fn what_would_be_passed_over_in_silence_is_refused_by_name() {
         ("EXPLAIN VERBOSE SELECT 1", "EXPLAIN"),
         ("SELECT count(DISTINCT *) FROM heart_rate", "count(DISTINCT *)"),
         ("SELECT * ILIKE '%u%' FROM heart_rate", "ILIKE after *"),
+        (
+            "SELECT value FROM heart_rate |> WHERE value > 90",
+            "|> is not allowed",
+        ),
+        (
+            "SELECT count(*) FROM (SELECT value FROM heart_rate |> LIMIT 1) t",
+            "|> is not allowed",
+        ),
         ("SELECT unit::char(2) FROM heart_rate", "CHAR(2)"),
         ("SELECT value::float(53) FROM heart_rate", "FLOAT(53)"),
         ("SELECT abs(DISTINCT value) FROM heart_rate", "DISTINCT"),

@@ -160,8 +160,12 @@ fn beside_body(query: &Query) -> ControlFlow<Refusal> {
         for_clause,
         settings,
         format_clause,
-        pipe_operators: _,
+        pipe_operators,
     } = query;
+    if !pipe_operators.is_empty() {
+        let message = "|> is not allowed; select FROM (…) what stands before it";
+        return because(message, Where::At(start(query)));
+    }
     look_at_expressions(limit_clause, &mut |part| match part {
         Expr::Subquery(_) => because(
             "LIMIT and OFFSET are numbers or parameters, and not computed by a subquery",
