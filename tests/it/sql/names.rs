@@ -117,6 +117,43 @@ async fn keys_of_one_column_do_not_change_the_names_of_columns() {
 }
 
 #[tokio::test]
+async fn a_column_that_is_cut_is_called_as_one_that_is_converted() {
+    let person = person();
+    beating(&person).await;
+    for (text, expected) in [
+        (
+            "SELECT CAST(h.value AS varchar(2)) FROM heart_rate h ORDER BY h.value DESC LIMIT 1",
+            json!({"h.value": "70"}),
+        ),
+        (
+            "SELECT CAST(value AS varchar(2)) FROM heart_rate ORDER BY heart_rate.value DESC LIMIT 1",
+            json!({"heart_rate.value": "70"}),
+        ),
+        (
+            "SELECT CAST(h.value AS varchar(2)), count(*) AS n FROM heart_rate h GROUP BY h.value \
+             ORDER BY h.value LIMIT 1",
+            json!({"h.value": "60", "n": 2}),
+        ),
+        (
+            "SELECT CAST(a.value AS varchar(2)), b.value AS whole FROM heart_rate a JOIN heart_rate b \
+             ON a.uuid = b.uuid ORDER BY a.value DESC, b.uuid LIMIT 1",
+            json!({"a.value": "70", "whole": 70.25}),
+        ),
+        (
+            "SELECT max(CAST(value AS varchar(1))) AS short, max(value) AS whole FROM heart_rate",
+            json!({"short": "7", "whole": 70.25}),
+        ),
+        (
+            "SELECT CAST(value AS varchar(1)) AS short, value, count(*) AS n FROM heart_rate GROUP BY 1, 2 \
+             ORDER BY 1 LIMIT 1",
+            json!({"short": "6", "value": 60.5, "n": 2}),
+        ),
+    ] {
+        assert_eq!(rows(&person, text).await, [expected], "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_name_from_with_hides_the_same_name_around_it() {
     let person = person();
     for (text, expected) in [
