@@ -130,7 +130,7 @@ async fn plan<Authority: 'static>(
         holdings: &holdings,
         functions: &functions,
     };
-    let planned = planning.plan(&asked.statement).await;
+    let planned = planning.plan_replaced(&asked.statement).await;
     let logical = match planned.and_then(group_keys::refuse_alike_keys) {
         Err(error) if duplicate_names::is_about_names(&error) => {
             let again = planning.plan_apart(&asked.statement).await;
@@ -189,15 +189,33 @@ impl<Authority: 'static> Planning<'_, Authority> {
             && let ast::Statement::Query(query) = sql.as_mut()
         {
             group_keys::named_apart(query);
-            let mut spelled_out = Vec::new();
-            for probe in duplicate_names::wildcards(query) {
-                let probe = ast::Statement::Query(Box::new(probe));
-                let plan = self.plan(&Statement::Statement(Box::new(probe))).await?;
-                spelled_out.push(duplicate_names::spelled_out(plan.schema()));
-            }
+            let spelled_out = self.spelled_out(query).await?;
             duplicate_names::named_apart(query, spelled_out)?;
         }
         self.plan(&statement).await
+    }
+
+    /// The plan of a statement, unless a `*` of it replaces a column that it does not stand for.
+    async fn plan_replaced(&self, statement: &Statement) -> Result<LogicalPlan, DataFusionError> {
+        let plan = self.plan(statement).await?;
+        if let Statement::Statement(sql) = statement
+            && let ast::Statement::Query(query) = sql.as_ref()
+            && duplicate_names::replaces(query)
+        {
+            self.spelled_out(query).await?;
+        }
+        Ok(plan)
+    }
+
+    /// What each `*` stands for of the outermost SELECTs, but for those that one before it is like.
+    async fn spelled_out(&self, query: &ast::Query) -> Result<Vec<Vec<ast::SelectItem>>, DataFusionError> {
+        let mut spelled_out = Vec::new();
+        for (item, probe) in duplicate_names::wildcards(query) {
+            let probe = ast::Statement::Query(Box::new(probe));
+            let plan = self.plan(&Statement::Statement(Box::new(probe))).await?;
+            spelled_out.push(duplicate_names::spelled_out(&item, plan.schema())?);
+        }
+        Ok(spelled_out)
     }
 }
 

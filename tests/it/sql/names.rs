@@ -154,6 +154,34 @@ async fn a_column_that_is_cut_is_called_as_one_that_is_converted() {
 }
 
 #[tokio::test]
+async fn a_column_is_replaced_also_beside_others_of_its_name() {
+    let person = person();
+    beating(&person).await;
+    for (text, expected) in [
+        (
+            "SELECT * REPLACE (value * 2 AS value), value FROM (SELECT value FROM heart_rate) \
+             ORDER BY 1 LIMIT 1",
+            json!({"value": 121.0, "value_2": 60.5}),
+        ),
+        (
+            "SELECT * REPLACE (value * 2 AS value), count(*) OVER () AS value \
+             FROM (SELECT value FROM heart_rate) ORDER BY 1 LIMIT 1",
+            json!({"value": 121.0, "value_2": 3}),
+        ),
+        (
+            "SELECT a.* REPLACE (a.value * 2 AS value), b.value \
+             FROM (SELECT uuid AS id, value FROM heart_rate) a \
+             JOIN heart_rate b ON a.id = b.uuid WHERE b.value > 70",
+            json!({"id": id(3), "value": 140.5, "value_2": 70.25}),
+        ),
+    ] {
+        assert_eq!(rows(&person, text).await, [expected], "{text}");
+    }
+    let message = wrong(&person, "SELECT * REPLACE (1 AS nosuch) FROM heart_rate").await;
+    assert!(message.contains("no column nosuch that REPLACE"), "{message}");
+}
+
+#[tokio::test]
 async fn a_name_from_with_hides_the_same_name_around_it() {
     let person = person();
     for (text, expected) in [

@@ -2,17 +2,19 @@
 //! each column of a SELECT.
 //!
 //! Only where the planner refused a query for that, its outermost SELECTs are rewritten: `*` becomes the
-//! columns that it stands for, a column whose name an earlier one has gets the name that the answer gives it,
-//! and an expression without a name gets one to be planned with, which is taken away from it afterwards.
-//! Knows the grammar and plans.
+//! columns that it stands for, those of `REPLACE` among them, a column whose name an earlier one has gets the
+//! name that the answer gives it, and an expression without a name gets one to be planned with, which is taken
+//! away from it afterwards. Knows the grammar and plans.
 
 use std::collections::HashMap;
 
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
-use datafusion::common::{DFSchema, DataFusionError, Result, SchemaError};
+use datafusion::common::{DFSchema, DataFusionError, Result, SchemaError, plan_err};
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::{Expr as Planned, LogicalPlan};
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr};
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, Ident, Query, ReplaceSelectElement, Select, SelectItem, SetExpr,
+};
 
 use super::columns::unique_names;
 use super::group_keys::{self, KEY};
@@ -39,21 +41,20 @@ pub(in crate::query::sql) fn tells_of_names(error: &DataFusionError) -> bool {
     is_about_names(error) || message.contains(PLANNED_PREFIX) || message.contains(KEY)
 }
 
-/// For each `*` of the outermost SELECTs, but for those that one before it is like, a query whose columns it
-/// stands for.
-pub(in crate::query::sql) fn wildcards(query: &Query) -> Vec<Query> {
+/// Each `*` of the outermost SELECTs, but for those that one before it is like, and a query whose columns it
+/// stands for before `REPLACE`.
+pub(in crate::query::sql) fn wildcards(query: &Query) -> Vec<(SelectItem, Query)> {
     let mut probes = Vec::new();
-    let mut whole = query.clone();
-    for_each_outermost(&mut whole.body, &mut |select: &mut Select| {
+    for select in outermost(&query.body) {
         let mut known: Vec<&SelectItem> = Vec::new();
         for item in select.projection.iter().filter(|item| is_wildcard(item)) {
             if known.contains(&item) {
                 continue;
             }
             known.push(item);
-            probes.push(Query {
+            let probe = Query {
                 body: Box::new(SetExpr::Select(Box::new(Select {
-                    projection: vec![item.clone()],
+                    projection: vec![replacing_nothing(item.clone())],
                     distinct: None,
                     top: None,
                     selection: None,
@@ -70,17 +71,62 @@ pub(in crate::query::sql) fn wildcards(query: &Query) -> Vec<Query> {
                 fetch: None,
                 pipe_operators: Vec::new(),
                 ..query.clone()
-            });
+            };
+            probes.push((item.clone(), probe));
         }
-    });
+    }
     probes
 }
 
-/// What a `*` stands for.
-pub(in crate::query::sql) fn spelled_out(schema: &DFSchema) -> Vec<SelectItem> {
+/// Whether some `*` of the outermost SELECTs has other values in some of its columns.
+pub(in crate::query::sql) fn replaces(query: &Query) -> bool {
+    let mut items = outermost(&query.body)
+        .into_iter()
+        .flat_map(|select| &select.projection);
+    items.any(|item| !replaced(item).is_empty())
+}
+
+/// The columns of a `*` that have other values.
+fn replaced(item: &SelectItem) -> &[Box<ReplaceSelectElement>] {
+    let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item else {
+        return &[];
+    };
+    let replace = options.opt_replace.as_ref();
+    replace
+        .map(|replace| replace.items.as_slice())
+        .unwrap_or_default()
+}
+
+fn replacing_nothing(mut item: SelectItem) -> SelectItem {
+    if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = &mut item {
+        options.opt_replace = None;
+    }
+    item
+}
+
+/// What the `*` stands for whose columns were these before `REPLACE`, which the planner passes over where it
+/// names another one.
+pub(in crate::query::sql) fn spelled_out(item: &SelectItem, schema: &DFSchema) -> Result<Vec<SelectItem>> {
     let quoted = |name: &str| Ident::with_quote('"', name);
+    let instead = replaced(item);
+    for ReplaceSelectElement { column_name, .. } in instead.iter().map(AsRef::as_ref) {
+        if !schema
+            .fields()
+            .iter()
+            .any(|field| *field.name() == column_name.value)
+        {
+            return plan_err!("there is no column {column_name} that REPLACE could replace");
+        }
+    }
     let items = schema.iter().map(|(table, field)| {
         let column = quoted(field.name());
+        if let Some(other) = instead
+            .iter()
+            .find(|other| other.column_name.value == *field.name())
+        {
+            let expr = other.expr.clone();
+            return SelectItem::ExprWithAlias { expr, alias: column };
+        }
         SelectItem::UnnamedExpr(match table {
             None => Expr::Identifier(column),
             Some(table) => {
@@ -90,7 +136,7 @@ pub(in crate::query::sql) fn spelled_out(schema: &DFSchema) -> Vec<SelectItem> {
             }
         })
     });
-    items.collect()
+    Ok(items.collect())
 }
 
 /// Names the columns of the outermost SELECTs so that they can be planned. `spelled_out`: what each `*` of
@@ -165,7 +211,17 @@ pub(in crate::query::sql) fn own_names(plan: &LogicalPlan) -> Result<HashMap<Str
     Ok(names)
 }
 
-/// Calls `each` with every SELECT whose rows are rows of the answer, the one first that names its columns.
+/// The SELECTs whose rows are rows of the answer, the one first that names its columns.
+fn outermost(body: &SetExpr) -> Vec<&Select> {
+    match body {
+        SetExpr::Select(select) => vec![select.as_ref()],
+        SetExpr::Query(query) => outermost(&query.body),
+        SetExpr::SetOperation { left, right, .. } => [outermost(left), outermost(right)].concat(),
+        _ => Vec::new(),
+    }
+}
+
+/// Calls `each` with every one of them.
 fn for_each_outermost(body: &mut SetExpr, each: &mut impl FnMut(&mut Select)) {
     match body {
         SetExpr::Select(select) => each(select),
