@@ -191,6 +191,14 @@ async fn what_would_be_passed_over_in_silence_is_refused_by_name() {
         ("SELECT unit::char(2) FROM heart_rate", "CHAR(2)"),
         ("SELECT value::float(53) FROM heart_rate", "FLOAT(53)"),
         ("SELECT abs(DISTINCT value) FROM heart_rate", "DISTINCT"),
+        (
+            "SELECT approx_percentile_cont(DISTINCT value, 0.5) FROM heart_rate",
+            "DISTINCT is not allowed in 'approx_percentile_cont'",
+        ),
+        (
+            "SELECT covar_pop(DISTINCT value, value) FROM heart_rate",
+            "DISTINCT is not allowed in 'covar_pop'",
+        ),
         ("SELECT upper(unit) OVER () FROM heart_rate", "OVER"),
         (
             "SELECT upper(unit) FILTER (WHERE value > 1) FROM heart_rate",
