@@ -208,6 +208,11 @@ async fn what_would_be_passed_over_in_silence_is_refused_by_name() {
             "SELECT sum(value) OVER (w ORDER BY value) FROM heart_rate",
             "no window w",
         ),
+        (
+            "SELECT unit FROM heart_rate WHERE value IN (SELECT sum(value) OVER w FROM heart_rate) \
+             WINDOW w AS (ORDER BY value)",
+            "no window w",
+        ),
     ] {
         let message = wrong(&person, text).await;
         assert!(message.contains(word), "{text}: {message}");

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::refusal::{Refusal, Where};
 use crate::query::sql::naming::planned_name;
-use crate::query::sql::walking::{change_expressions, look_at_expressions};
+use crate::query::sql::walking::{change_through, look_at_expressions};
 
 /// The most parts that all windows have together where they are written in the place of a name.
 const MOST_WRITTEN: usize = 1 << 14;
@@ -28,7 +28,6 @@ pub(super) struct NamedWindows {
 impl VisitorMut for NamedWindows {
     type Break = Refusal;
 
-    /// The queries within were visited before, so that a name is that of the nearest clause.
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Refusal> {
         if select.named_window.is_empty() {
             return ControlFlow::Continue(());
@@ -79,25 +78,14 @@ impl NamedWindows {
         ControlFlow::Continue(defined)
     }
 
-    /// Replaces the names of windows in a part of their SELECT. Other names may be those of a clause further
-    /// out.
+    /// Replaces the names of windows in a part of their SELECT.
     fn write(&mut self, part: &mut impl VisitMut, defined: &[Named]) -> ControlFlow<Refusal> {
-        change_expressions(part, &mut |expr| {
-            let Expr::Function(function) = expr else {
-                return ControlFlow::Continue(());
-            };
-            match &mut function.over {
-                Some(WindowType::NamedWindow(name)) if find(defined, name).is_some() => {
-                    function.over = Some(WindowType::WindowSpec(self.copied(defined, name)?));
-                    ControlFlow::Continue(())
-                }
-                Some(WindowType::WindowSpec(window)) => match &window.window_name {
-                    Some(name) if find(defined, name).is_some() => self.build(window, defined),
-                    _ => ControlFlow::Continue(()),
-                },
-                _ => ControlFlow::Continue(()),
-            }
-        })
+        let mut writing = Writing {
+            windows: self,
+            defined,
+            within: 0,
+        };
+        change_through(part, &mut writing)
     }
 
     /// Puts what a window builds on in the place of its name, if it builds on one.
@@ -147,6 +135,49 @@ impl NamedWindows {
     }
 }
 
+/// Walks through a part of a SELECT. In the queries within it, names of its windows are not known.
+struct Writing<'w> {
+    windows: &'w mut NamedWindows,
+    defined: &'w [Named],
+    /// In how many queries within it the walk is.
+    within: u32,
+}
+
+impl VisitorMut for Writing<'_> {
+    type Break = Refusal;
+
+    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Refusal> {
+        self.within += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Refusal> {
+        self.within -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Refusal> {
+        let Expr::Function(function) = expr else {
+            return ControlFlow::Continue(());
+        };
+        if self.within > 0 {
+            return ControlFlow::Continue(());
+        }
+        match &mut function.over {
+            Some(WindowType::NamedWindow(name)) if find(self.defined, name).is_some() => {
+                let window = self.windows.copied(self.defined, name)?;
+                function.over = Some(WindowType::WindowSpec(window));
+                ControlFlow::Continue(())
+            }
+            Some(WindowType::WindowSpec(window)) => match &window.window_name {
+                Some(name) if find(self.defined, name).is_some() => self.windows.build(window, self.defined),
+                _ => ControlFlow::Continue(()),
+            },
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
 fn find<'a>(defined: &'a [Named], name: &Ident) -> Option<&'a WindowSpec> {
     let wanted = planned_name(name);
     let found = defined.iter().find(|(known, _)| *known == wanted);
@@ -165,7 +196,6 @@ mod tests {
     use datafusion::sql::sqlparser::parser::Parser;
 
     use super::*;
-    use crate::query::sql::walking::change_through;
 
     /// What is selected once windows are written out, or why it is refused.
     fn written(text: &str) -> Result<String, String> {
@@ -230,12 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_that_of_the_nearest_clause_wherever_it_stands() {
+    fn a_name_is_that_of_a_clause_of_the_same_query() {
         let inner = "(SELECT sum(y) OVER w AS s FROM u WINDOW w AS (ORDER BY y))";
         let text = format!("SELECT {inner}, sum(x) OVER w FROM t WINDOW w AS (ORDER BY x)");
         let all = written(&text).unwrap();
         assert!(all.contains("sum(y) OVER (ORDER BY y)"), "{all}");
         assert!(all.ends_with("sum(x) OVER (ORDER BY x)"), "{all}");
+        let all = written("SELECT (SELECT sum(y) OVER w), x FROM t WINDOW w AS (ORDER BY x)").unwrap();
+        assert!(all.contains("sum(y) OVER w"), "{all}");
         let text = "SELECT x FROM t WINDOW w AS (ORDER BY x) ORDER BY sum(x) OVER w";
         let mut statements = Parser::parse_sql(&GenericDialect {}, text).unwrap();
         assert!(change_through(&mut statements, &mut NamedWindows::default()).is_continue());
