@@ -190,6 +190,14 @@ async fn what_would_be_passed_over_in_silence_is_refused_by_name() {
         ),
         ("SELECT unit::char(2) FROM heart_rate", "CHAR(2)"),
         ("SELECT value::float(53) FROM heart_rate", "FLOAT(53)"),
+        (
+            "SELECT CAST(named_struct('a', unit) AS STRUCT<a VARCHAR(2)>) AS s FROM heart_rate",
+            "VARCHAR(2)",
+        ),
+        (
+            "SELECT CAST(named_struct('a', [value]) AS STRUCT<a FLOAT(53)[]>) AS s FROM heart_rate",
+            "FLOAT(53)",
+        ),
         ("SELECT abs(DISTINCT value) FROM heart_rate", "DISTINCT"),
         (
             "SELECT approx_percentile_cont(DISTINCT value, 0.5) FROM heart_rate",

@@ -417,6 +417,11 @@ fn typed(data_type: &DataType, whole: &Expr) -> ControlFlow<Refusal> {
             | ArrayElemTypeDef::SquareBracket(items, None)
             | ArrayElemTypeDef::Parenthesis(items),
         ) => return typed(items, whole),
+        DataType::Struct(members, _) => {
+            return members
+                .iter()
+                .try_for_each(|member| typed(&member.field_type, whole));
+        }
         _ => return ControlFlow::Continue(()),
     };
     because(
