@@ -209,6 +209,10 @@ async fn what_would_be_passed_over_in_silence_is_refused_by_name() {
         ),
         ("SELECT upper(unit) OVER () FROM heart_rate", "OVER"),
         (
+            "SELECT make_map('a', 1) OVER () AS m",
+            "OVER is not allowed with make_map",
+        ),
+        (
             "SELECT upper(unit) FILTER (WHERE value > 1) FROM heart_rate",
             "FILTER is not allowed with upper",
         ),

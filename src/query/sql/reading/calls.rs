@@ -16,8 +16,8 @@ use crate::query::sql::walking::look_at_expressions;
 use super::refusal::{Refusal, Where, because, refuse_any, start};
 use crate::query::sql::naming::planned_name;
 
-/// What makes rows of the items of a list, and is not among the functions of the planner.
-const ROWS_OF_LISTS: [&str; 2] = ["unnest", "unnest_outer"];
+/// Functions of each row that the planner knows by their names, and that are not among its functions.
+const PLANNED_BY_NAME: [&str; 3] = ["make_map", "unnest", "unnest_outer"];
 
 /// Refuses what the planner would pass over in a call, and patterns that differ from row to row.
 pub(super) fn called(function: &Function) -> ControlFlow<Refusal> {
@@ -76,7 +76,7 @@ pub(super) fn of_row(expr: &Expr, is_of_row: &dyn Fn(&str) -> bool) -> ControlFl
     let Some(words) = of_several_rows(function) else {
         return ControlFlow::Continue(());
     };
-    if !is_of_row(&name) && !ROWS_OF_LISTS.contains(&name.as_str()) {
+    if !is_of_row(&name) && !PLANNED_BY_NAME.contains(&name.as_str()) {
         return ControlFlow::Continue(());
     }
     because(
