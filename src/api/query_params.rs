@@ -179,9 +179,14 @@ impl<'a> Params<'a> {
             if values.is_empty() {
                 values = others;
             } else if !others.is_empty() && others != values {
-                let message =
-                    format!("{name} and {alias} are one parameter and differ here; send one of them");
-                self.fault_once(name, "value_error", message);
+                let differ = |one: &str, other: &str| {
+                    format!("{one} and {other} are one parameter and differ here; send one of them")
+                };
+                // It may have been said already where it was asked for under the other name.
+                let known = differ(alias, name);
+                if !self.faults.iter().any(|fault| fault.message == known) {
+                    self.fault_once(name, "value_error", differ(name, alias));
+                }
             }
         }
         values

@@ -160,6 +160,10 @@ async fn what_is_asked_twice_or_in_no_zone_is_refused() {
         let reply = asked(&person, &path, &format!("output=jstable&{range}&{query}")).await;
         assert_eq!(reply.faults(), [place], "{query}");
     }
+    // The zone of dates is read under the one name, and that of rows under the other.
+    let path = "/data/v1alpha1/metric/StepCount/agg/day";
+    let query = "function=sum&start=2024-03-10&end=2024-03-11&dates=local&tz=UTC&time_zone=Europe/Berlin";
+    assert_eq!(asked(&person, path, query).await.faults(), ["query.tz"]);
 }
 
 #[tokio::test]

@@ -229,7 +229,10 @@ impl Params<'_> {
     /// takes a zone; here it is read in any case.
     fn zone_for(&mut self, name: &'static str, missing: &'static str) -> Option<Zone> {
         let Some(text) = self.sent(ZONE).pop() else {
-            self.fault(name, "value_error", missing);
+            // What is no text is at fault for itself.
+            if !self.is_sent(ZONE) {
+                self.fault(name, "value_error", missing);
+            }
             return None;
         };
         self.zone_of(ZONE, &text)

@@ -364,6 +364,11 @@ async fn a_value_that_is_no_text_was_sent_all_the_same() {
         assert_eq!(reply.faults(), [format!("query.{name}")], "{reply}");
         assert_eq!(reply.json()["detail"][0]["type"], "string_unicode");
     }
+    let query = "start_time=2024-06-01&end_time=2024-06-02&metric=HeartRate&output=csv&dates=local&tz=%FF";
+    let reply = person
+        .get(&format!("/data/v0/{}/metric_time_series?{query}", person.id))
+        .await;
+    assert_eq!(reply.faults(), ["query.tz"], "{reply}");
 }
 
 #[tokio::test]
