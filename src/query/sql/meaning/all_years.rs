@@ -104,7 +104,8 @@ fn refuse_beyond_nanoseconds(seconds: &ColumnarValue, rows: usize) -> Result<()>
     match given.find(|seconds| !is_reached(*seconds)) {
         Some(seconds) => exec_err!(
             "{seconds} seconds are no time from 1677 to 2262, which is as far as nanoseconds reach, and \
-             to_timestamp counts in them: leave such times out, or use to_timestamp_seconds"
+             to_timestamp counts in them: leave such times out, or use to_timestamp_micros of 1e6 times as \
+             many"
         ),
         None => Ok(()),
     }
