@@ -23,7 +23,8 @@ use super::refusal::{Refusal, Where, because, refuse_any, refused, start};
 const MOST_TABLES: usize = 51;
 /// The most columns that a SELECT or a row of VALUES names: all those of several types.
 const MOST_NAMED: usize = 1_000;
-/// The most tables all of whose columns a SELECT asks for: twice as many as there are.
+/// The most tables all of whose columns a SELECT asks for: twice as many as there are. What stands in
+/// parentheses counts as one, whose columns are counted once they are known.
 const MOST_OF_ALL_COLUMNS: usize = 2 * MOST_TABLES;
 
 /// Checks every clause of a query, and counts its tables.
