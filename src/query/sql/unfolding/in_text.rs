@@ -11,6 +11,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{ObjectName, ObjectNamePart, Query, Visitor};
 
+use crate::query::sql::naming::planned_name;
+
 /// The most tables, functions and named queries, each counted as often as it is read from.
 const MOST_READ: u64 = 4_096;
 
@@ -52,7 +54,7 @@ impl Visitor for Repeated {
         let given = query.with.iter().flat_map(|with| &with.cte_tables);
         for given in given {
             let query: *const Query = given.query.as_ref();
-            self.named.insert(query, given.alias.name.value.to_lowercase());
+            self.named.insert(query, planned_name(&given.alias.name));
         }
         self.open.push(Open {
             reads: 1,
@@ -78,7 +80,7 @@ impl Visitor for Repeated {
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<String> {
         let named = match relation.0.as_slice() {
             [ObjectNamePart::Identifier(name)] => {
-                let name = name.value.to_lowercase();
+                let name = planned_name(name);
                 let mut around = self.open.iter().rev();
                 around.find_map(|open| open.names.get(&name).copied())
             }
