@@ -153,8 +153,8 @@ struct SearchOutcome {
 /// restored from an older copy: but not of people who began anew after that, as far as it can be told. What
 /// they have since would go with what the older catalogue says, and which of the two is right is for the
 /// operator to find out. Leaves out whom `passes_over` says. `judge` gets what became of each; if it returns
-/// an error, the others have to wait. Returns what is damaged of the erasures that the catalogue knows: these stay as they are, since nobody can
-/// tell how far they are.
+/// an error, the others have to wait. Returns what is damaged of the erasures that the catalogue knows: these
+/// stay as they are, since nobody can tell how far they are.
 pub async fn heed_notes(
     stores: &UpkeepStores,
     passes_over: impl Fn(ErasureMark) -> bool + Send,
