@@ -23,7 +23,6 @@ mod data_directory;
 mod demo;
 mod dependencies;
 mod descriptors;
-mod early_clock;
 mod export;
 pub mod failed;
 mod forgetting;
@@ -45,6 +44,7 @@ mod standard_output;
 mod status;
 mod stores;
 mod token;
+mod wrong_clock;
 
 use crate::model::clock::{Clock as _, SystemClock};
 use crate::model::nearest::{hint, nearest};
@@ -97,7 +97,7 @@ fn explain(error: &clap::Error) -> ExitCode {
 
 fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     let (name, given) = matches.subcommand().ok_or_else(no_such_command)?;
-    early_clock::refuse(SystemClock.now()).map_err(Problem::Failed)?;
+    wrong_clock::refuse(SystemClock.now()).map_err(Problem::Failed)?;
     let environment = environment();
     let gathered = gathered(given, &environment).map_err(Problem::Usage)?;
     tell_of_misspelt_variables(&environment);
