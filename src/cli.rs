@@ -83,7 +83,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match dispatch(&matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Problem::Arguments(error)) => explain(&error),
-        Err(Problem::Failed(failed)) => complain(&failed, ExitCode::FAILURE),
+        Err(Problem::Failed(failed)) => complain(&failed, failed.status()),
         Err(Problem::Usage(error)) => complain(&error, ExitCode::from(2)),
     }
 }

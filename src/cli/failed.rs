@@ -1,16 +1,42 @@
 //! Why a command failed, for the person who gave it.
 
+use std::process::ExitCode;
+
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Failed(String);
+#[error("{reason}")]
+pub struct Failed {
+    reason: String,
+    /// What was asked for cannot be done here, however often it is asked.
+    is_wrong_usage: bool,
+}
 
 impl Failed {
     pub fn because(reason: impl Into<String>) -> Self {
-        Self(reason.into())
+        Self {
+            reason: reason.into(),
+            is_wrong_usage: false,
+        }
     }
 
     /// A failure with the reason `error`.
     pub fn from_error(error: impl std::error::Error) -> Self {
-        Self(error.to_string())
+        Self::because(error.to_string())
+    }
+
+    /// Arguments that the command line itself could not refuse: what they may be depends on more than that.
+    pub fn wrong_usage(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            is_wrong_usage: true,
+        }
+    }
+
+    #[must_use]
+    pub fn status(&self) -> ExitCode {
+        if self.is_wrong_usage {
+            ExitCode::from(2)
+        } else {
+            ExitCode::FAILURE
+        }
     }
 }

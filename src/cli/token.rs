@@ -49,7 +49,7 @@ pub(super) fn run(settings: &Settings, asked: &TokenArguments) -> Result<(), Fai
         .clone()
         .unwrap_or_else(|| USUAL_SESSION_NAME.to_owned());
     let name = Name::try_from(name)
-        .map_err(|error| Failed::because(format!("the name cannot be stored: {error}")))?;
+        .map_err(|error| Failed::wrong_usage(format!("the name cannot be stored: {error}")))?;
     let order = TokenOrder {
         person: asked.person,
         name: asked.name.clone(),
@@ -72,7 +72,7 @@ fn lifetime(days: Option<u64>, longest: Duration) -> Result<Duration, Failed> {
     };
     let lifetime = Duration::from_secs(days.saturating_mul(SECONDS_PER_DAY));
     if lifetime > longest {
-        return Err(Failed::because(format!(
+        return Err(Failed::wrong_usage(format!(
             "tokens are valid for {} at most (ALMANAC_TOKEN_LIFETIME_LIMIT); ask for less with --days, or \
              leave it out",
             in_whole_units(longest)
@@ -93,7 +93,7 @@ fn known(reach: &Reach) -> Result<Reach, Failed> {
         built_in.or_else(own).ok_or_else(|| {
             let known = registry.types().iter().map(|known| known.id.as_str());
             let hint = hint(nearest(name.as_str(), known));
-            Failed::because(format!("there is no type {name}{hint}"))
+            Failed::wrong_usage(format!("there is no type {name}{hint}"))
         })
     };
     let types: Vec<TypeId> = types.iter().map(canonical).collect::<Result<_, Failed>>()?;
@@ -109,7 +109,7 @@ fn known(reach: &Reach) -> Result<Reach, Failed> {
 fn refuse_writing_beside_others(scope: Option<Scope>, types: &[TypeId]) -> Result<(), Failed> {
     let is_beside_others = |id: &&TypeId| id.definition().is_some() && Base::named(id.base()).is_none();
     match types.iter().find(is_beside_others) {
-        Some(id) if scope != Some(Scope::Read) => Err(Failed::because(format!(
+        Some(id) if scope != Some(Scope::Read) => Err(Failed::wrong_usage(format!(
             "a token of {id} can only read: make it with --scope read, or for all of {}",
             id.base()
         ))),

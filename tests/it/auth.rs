@@ -564,7 +564,7 @@ async fn a_token_may_reach_less_far_than_its_person() {
     assert_eq!(person.all_samples("StepCount").await.len(), 1);
 
     let unknown = server.run(&["token", "--user", &person.id.to_string(), "--types", "HartRate"]);
-    assert_eq!(unknown.status.code(), Some(1));
+    assert_eq!(unknown.status.code(), Some(2));
     let told = String::from_utf8_lossy(&unknown.stderr).into_owned();
     assert!(
         told.contains("there is no type HartRate; did you mean HeartRate?"),

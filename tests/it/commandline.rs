@@ -59,6 +59,7 @@ fn wrong_usage_ends_with_2() {
         &["config", "--query-deadline", "0"],
         &["config", "--algorithms", "none"],
         &["token", "--user", &Uuid::new_v4().to_string(), "--days", "many"],
+        &["token", "--user", &user, "--name", ""],
         &["query", "SELECT 1", "--user", &user, "--output", "nonsense"],
         &["query", "SELECT 1", "--user", &user, "--parameters", "x"],
         &["query", "SELECT 1", "--user", &user, "--parameters", "1"],

@@ -141,7 +141,7 @@ async fn a_token_is_good_for_no_longer_than_the_operator_allows() {
         .with("ALMANAC_TOKEN_LIFETIME_LIMIT", "30d")
         .start();
     let refused = own.run(&["token", "--user", &id.to_string(), "--days", "31"]);
-    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.status.code(), Some(2));
     let token = own.run(&["token", "--user", &id.to_string(), "--days", "30"]);
     let person = Person::new(
         &own.url(),
