@@ -289,7 +289,6 @@ fn configured(name: &'static str, about: &'static str) -> Command {
             .hide(name != SERVE)
             .long(entry.flag)
             .value_name("VALUE")
-            .allow_hyphen_values(true)
             .help(format!("{}{default} ({})", entry.help, entry.variable))
             .help_heading("Settings")
     });
@@ -402,6 +401,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_value_may_begin_with_a_hyphen_after_an_equals_sign() {
+        let given = command()
+            .try_get_matches_from(["almanac", "config", "--object-store=-store"])
+            .unwrap();
+        let (_, given) = given.subcommand().unwrap();
+        assert_eq!(given.get_one::<String>("object_store").unwrap(), "-store");
+    }
+
     const SOMEBODY: &str = "0191f000-0000-7000-8000-000000000001";
     const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
@@ -421,6 +429,9 @@ mod tests {
                 "--types",
                 "Weight,,HeartRate",
             ],
+            // A flag is no value of the one before it.
+            vec!["almanac", "serve", "--object-store", "--demo"],
+            vec!["almanac", "config", "--object-store", "--config", "a.toml"],
             vec!["almanac", "import"],
             vec!["almanac", "export", "a.zip"],
             vec!["almanac", "import", "a.zip", "--user", "me"],
