@@ -12,6 +12,7 @@ use crate::catalog::CatalogError;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
 use crate::store::StoreError;
+use crate::store::objects::ObjectStoreSettings;
 use crate::upkeep::backup::{self, BackupProgress, BackupReport};
 use crate::upkeep::check::older_complaints;
 use crate::upkeep::identity::{self, ApartError};
@@ -22,7 +23,7 @@ use super::progress::Progress;
 use super::settings::Settings;
 use super::standard_output::print;
 use super::stores::{self, OpenedStore};
-use super::{data_directory, installation, runtimes};
+use super::{copies, data_directory, installation, runtimes};
 
 /// Where a backup goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub enum BackupOrder {
 
 pub fn run(settings: &Settings, order: &BackupOrder) -> Result<(), Failed> {
     installation::needed(settings)?;
+    let (BackupOrder::Into(directory) | BackupOrder::Among { directory, .. }) = order;
+    refuse_within_store(settings, directory)?;
     match order {
         BackupOrder::Into(directory) => conclude(&copied_into(settings, directory)?, directory),
         BackupOrder::Among { directory, kept } => {
@@ -154,6 +157,20 @@ fn emptied(directory: &Path, is_new: bool) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A copy within the store would be copied and moved along with it, and its signing key too.
+fn refuse_within_store(settings: &Settings, directory: &Path) -> Result<(), Failed> {
+    match &settings.objects {
+        ObjectStoreSettings::Local(store) if copies::is_within(directory, store) => {
+            Err(Failed::wrong_usage(format!(
+                "{} is within the object store {}: name a directory elsewhere",
+                directory.display(),
+                store.display()
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn refuse_full(directory: &Path) -> Result<(), Failed> {

@@ -66,6 +66,19 @@ fn is_same(one: &Path, other: &Path) -> bool {
     place(one) == place(other)
 }
 
+/// Whether a path, of which the end need not exist, leads into a directory.
+pub(super) fn is_within(path: &Path, directory: &Path) -> bool {
+    let (Ok(path), Ok(directory)) = (std::path::absolute(path), directory.canonicalize()) else {
+        return false;
+    };
+    let mut existing = path
+        .ancestors()
+        .filter_map(|ancestor| ancestor.canonicalize().ok());
+    existing
+        .next()
+        .is_some_and(|nearest| nearest.starts_with(directory))
+}
+
 fn place(path: &Path) -> PathBuf {
     if let Ok(whole) = path.canonicalize() {
         return whole;
@@ -116,6 +129,26 @@ mod tests {
         std::fs::write(home.path().join(UNFINISHED_CATALOGUE), "").unwrap();
         let refused = refuse_unfinished(&settings).unwrap_err().to_string();
         assert!(refused.contains("was not finished"), "{refused}");
+    }
+
+    #[test]
+    fn a_path_is_within_a_directory_by_where_it_leads() {
+        let home = tempfile::tempdir().unwrap();
+        let objects = home.path().join("objects");
+        assert!(!is_within(&objects, &objects), "there is none");
+        std::fs::create_dir(&objects).unwrap();
+        std::os::unix::fs::symlink(&objects, home.path().join("link")).unwrap();
+        for (path, expected) in [
+            ("objects", true),
+            ("objects/new", true),
+            ("objects/new/newer", true),
+            ("link/new/newer", true),
+            ("objects/../new", false),
+            ("objects-2", false),
+            ("", false),
+        ] {
+            assert_eq!(is_within(&home.path().join(path), &objects), expected, "{path}");
+        }
     }
 
     #[test]
