@@ -18,6 +18,8 @@ use super::begun_anew::manifests_above;
 use super::collect::ORPHAN_AGE;
 use super::erasure_notes::unheeded;
 pub use super::erasure_notes::{remember, remembered};
+use super::manifest::{Mention, mention_of};
+use super::manifest_names::{manifest_path, numbers};
 use super::purge::forget_older_manifests;
 use super::stores::UpkeepStores;
 use crate::catalog::dated_ahead::is_ahead;
@@ -274,20 +276,42 @@ async fn erase_mentions(
             Err(error) => return Err(error),
         }
     };
-    let judge = |_, outcome| match outcome {
+    let mut kept = Vec::new();
+    let judge = |owner, outcome| match outcome {
         Err(error) if StoreError::is_damage(&error) => {
-            damage.get_or_insert(error);
+            kept.push((owner, error));
             Ok(())
         }
         outcome => outcome,
     };
     let set_aside = forget_older_manifests(stores, None, |_| false, judge).await?;
+    for (owner, error) in kept {
+        if damage.is_none() && may_be_named(stores, owner, erasure).await? {
+            damage = Some(error);
+        }
+    }
     // A damaged notice may stand for a manifest that still names the person.
     let unread = set_aside.first().map(|whose| {
         let what = format!("{whose}: a notice of older manifests differs from what was written");
         StoreError::from(CatalogError::Corrupt { what })
     });
     Ok(damage.or(unread))
+}
+
+/// Whether manifests of `owner`, which cannot be replaced now, may name the person who is erased. Those that
+/// do not are no matter of the erasure.
+async fn may_be_named(stores: &UpkeepStores, owner: PersonId, erasure: &Erasure) -> Result<bool, StoreError> {
+    let Some(person) = erasure.person else {
+        return Ok(false);
+    };
+    for number in numbers(stores.objects(), owner).await? {
+        match mention_of(stores.objects(), &manifest_path(owner, number), person).await {
+            Ok(Mention::Nowhere | Mention::WhereItStays) | Err(StoreError::Missing { .. }) => {}
+            // What one says that cannot be read cannot be told.
+            Ok(Mention::Elsewhere) | Err(_) => return Ok(true),
+        }
+    }
+    Ok(false)
 }
 
 /// Removes every object in a folder of a person, and the folder itself where folders exist as such, as long

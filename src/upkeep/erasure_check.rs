@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use futures::TryStreamExt as _;
 
 use super::erase::FOLDERS_OF_PEOPLE;
-use super::manifest::{Mention, mention_of};
+use super::manifest::{Mention, mention_of, spellings_of};
 use super::stores::UpkeepStores;
 use crate::catalog::erasures::Erasure;
 use crate::model::ids::PersonId;
@@ -76,7 +76,7 @@ async fn in_store(
     stays: &mut Vec<String>,
 ) -> Result<(), StoreError> {
     let objects = stores.objects();
-    let names = [person.to_string(), person.0.simple().to_string()];
+    let names = spellings_of(person);
     let mut manifests = Vec::new();
     let mut listed = objects.list(WHOLE_STORE)?;
     loop {
@@ -98,7 +98,7 @@ async fn in_store(
         }
     }
     for path in manifests {
-        match mention_of(objects, &path, person, &names).await {
+        match mention_of(objects, &path, person).await {
             Ok(Mention::Nowhere) | Err(StoreError::Missing { .. }) => {}
             Ok(Mention::WhereItStays) => stays.push(format!("store: {path} names the person")),
             Ok(Mention::Elsewhere) => left.push(format!("store: {path} names the person")),

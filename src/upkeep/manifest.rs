@@ -278,15 +278,14 @@ pub enum Mention {
     Elsewhere,
 }
 
-/// Whether a manifest mentions a person who has one of these `names`, in small letters.
+/// Whether a manifest mentions a person.
 pub async fn mention_of(
     objects: &ObjectStorage,
     path: &str,
     person: PersonId,
-    names: &[String],
 ) -> Result<Mention, StoreError> {
     let content = objects.get(path).await?;
-    let (path, names) = (path.to_owned(), names.to_vec());
+    let (path, names) = (path.to_owned(), spellings_of(person));
     let searched = tokio::task::spawn_blocking(move || {
         let mut found = Mention::Nowhere;
         let mut line = String::new();
@@ -306,6 +305,12 @@ pub async fn mention_of(
     });
     let found = searched.await.map_err(unwritable)?;
     found.ok_or_else(|| StoreError::corrupt(format!("{path} cannot be read")))
+}
+
+/// How the name of an object or a row may spell a person's id, in small letters.
+#[must_use]
+pub fn spellings_of(person: PersonId) -> [String; 2] {
+    [person.to_string(), person.0.simple().to_string()]
 }
 
 /// Compresses lines.

@@ -287,6 +287,31 @@ async fn damage_among_what_is_a_friends_keeps_nothing_of_the_person_and_no_other
 }
 
 #[tokio::test]
+async fn a_manifest_that_cannot_be_replaced_and_does_not_name_the_person_is_no_matter_of_the_erasure() {
+    let bench = Bench::new().await;
+    friends(&bench).await;
+    let other = PersonId(Uuid::now_v7());
+    let catalog = &bench.stores.catalog;
+    catalog.ensure_person(other, None).await.unwrap();
+    let tag = document(DocumentKind::Tag, other, Some("tea"), "{}".to_owned());
+    keep(&bench, &tag, Vec::new()).await;
+    assert!(write_manifest(&bench.stores, other).await.unwrap());
+    catalog.request_manifest(other).await.unwrap();
+    let sql = format!(
+        "UPDATE documents SET checksum = checksum + 1 WHERE person = x'{}'",
+        other.0.simple()
+    );
+    tamper(&bench, &sql).await;
+    assert!(write_changed(&bench.stores, other).await.is_err());
+    begin(&bench).await;
+    bench.pass(ERASURE_LENGTH);
+    assert!(go_on(&bench, usize::MAX).await);
+    assert_eq!(left(&bench).await, [""; 0]);
+    assert_eq!(catalog.erasures_under_way().await.unwrap(), []);
+    assert_eq!(numbers(bench.stores.objects(), other).await.unwrap(), [1]);
+}
+
+#[tokio::test]
 async fn an_erasure_that_is_killed_at_any_step_is_completed() {
     let mut steps = 1;
     loop {
