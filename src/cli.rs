@@ -117,7 +117,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         "config" => print(&gathered.completed(&settings).to_string()),
         "check" => match arguments::erased(given) {
             Some(person) => check::run_erased(&settings, person),
-            None => check::run(&settings, given.get_flag(arguments::REPAIR)),
+            None => check::run(&settings, arguments::repairs(given)),
         },
         "key" => key::run(&settings, &arguments::key(given).map_err(Problem::Arguments)?),
         "export" => export::run(&settings, &arguments::export(given)),

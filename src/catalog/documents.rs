@@ -14,4 +14,5 @@ mod same_ids;
 pub use deleted::{DeletedPage, DeletedPlace};
 pub(super) use document::document_of;
 pub use document::{Change, Changed, Document, DocumentCursor, DocumentKind, DocumentStamp, Link};
+pub(super) use reading::folder_of_documents;
 pub(super) use same_ids::{BY_DOCUMENT, links_of_one};

@@ -10,6 +10,7 @@
 //! counted if its rows are.
 
 mod counts;
+mod giving_up;
 pub(super) mod manifests;
 mod pages;
 mod reader;

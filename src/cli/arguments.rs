@@ -14,6 +14,7 @@ use crate::model::registry::TypeId;
 use crate::output::OutputMethod;
 
 use super::backup::BackupOrder;
+use super::check::Repairs;
 use super::export::ExportOrder;
 use super::import::ImportOrder;
 use super::key::KeyOrder;
@@ -24,7 +25,8 @@ use super::token::TokenArguments;
 const SERVE: &str = "serve";
 pub(super) const CONFIG: &str = "config";
 pub(super) const DEMO: &str = "demo";
-pub(super) const REPAIR: &str = "repair";
+const REPAIR: &str = "repair";
+const ACCEPT_LOSS: &str = "accept-loss";
 const ERASED: &str = "erased";
 const USER: &str = "user";
 const NAME: &str = "name";
@@ -88,6 +90,13 @@ fn check_command() -> Command {
                 .long(REPAIR)
                 .action(ArgAction::SetTrue)
                 .help("Rebuild what can be rebuilt"),
+        )
+        .arg(
+            Arg::new(ACCEPT_LOSS)
+                .long(ACCEPT_LOSS)
+                .requires(REPAIR)
+                .action(ArgAction::SetTrue)
+                .help("Give up rows that the catalogue has lost: take what is there for all that there was"),
         )
         .arg(
             Arg::new(ERASED)
@@ -344,6 +353,15 @@ pub(super) fn key(given: &ArgMatches) -> Result<KeyOrder, clap::Error> {
             let mut usage = key_command().bin_name("almanac key");
             Err(usage.error(ErrorKind::UnknownArgument, surplus))
         }
+    }
+}
+
+/// What `check` repairs.
+pub(super) fn repairs(given: &ArgMatches) -> Repairs {
+    match (given.get_flag(REPAIR), given.get_flag(ACCEPT_LOSS)) {
+        (false, _) => Repairs::Nothing,
+        (true, false) => Repairs::WhatCanBeRebuilt,
+        (true, true) => Repairs::AcceptingLoss,
     }
 }
 

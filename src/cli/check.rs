@@ -11,7 +11,7 @@ use crate::upkeep::check::{CheckProgress, CheckTotals, check};
 use crate::upkeep::erase;
 use crate::upkeep::erasure_check::{TracesLeft, traces_left};
 use crate::upkeep::rebuild::rebuild;
-use crate::upkeep::repair::repair;
+use crate::upkeep::repair::{give_up_lost, repair};
 
 use super::failed::Failed;
 use super::progress::Progress;
@@ -20,9 +20,18 @@ use super::spill::SPILL;
 use super::standard_output::print;
 use super::{data_directory, installation, runtimes, stores};
 
-pub fn run(settings: &Settings, repair: bool) -> Result<(), Failed> {
+/// What a check repairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repairs {
+    Nothing,
+    WhatCanBeRebuilt,
+    /// And gives up the rows that the catalogue has lost.
+    AcceptingLoss,
+}
+
+pub fn run(settings: &Settings, repairs: Repairs) -> Result<(), Failed> {
     let runtime = runtimes::many_threads()?;
-    runtime.block_on(check_all(settings, repair))
+    runtime.block_on(check_all(settings, repairs))
 }
 
 /// Cuts off what follows damage in the catalogue's log, if no running service needs it.
@@ -34,7 +43,8 @@ fn cut_damaged_log(settings: &Settings) -> Result<(), Failed> {
     cut.map_or(Ok(()), |line| print(&format!("repair: {line}\n")))
 }
 
-async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
+async fn check_all(settings: &Settings, repairs: Repairs) -> Result<(), Failed> {
+    let repair = repairs != Repairs::Nothing;
     let stores = if repair {
         installation::repairable(settings).await?;
         cut_damaged_log(settings)?;
@@ -45,7 +55,7 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
     };
     let mut left_out = 0;
     if repair {
-        match repaired(&stores).await {
+        match repaired(&stores, repairs).await {
             Ok(damaged) => left_out = damaged,
             Err(failed) => {
                 stores.catalog.close().await;
@@ -77,7 +87,7 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
 
 /// Makes a lost catalogue anew, and with a whole one what the store has lost. Returns how many damaged things
 /// were left out of the catalogue, which no later check knows of.
-async fn repaired(stores: &UpkeepStores) -> Result<usize, Failed> {
+async fn repaired(stores: &UpkeepStores, repairs: Repairs) -> Result<usize, Failed> {
     let rebuilt = rebuild(stores).await.map_err(Failed::from_error)?;
     for line in rebuilt.done.iter().chain(&rebuilt.failed) {
         print(&format!("repair: {line}\n"))?;
@@ -90,6 +100,11 @@ async fn repaired(stores: &UpkeepStores) -> Result<usize, Failed> {
             "the repair is not finished, {} people are missing: run `almanac check --repair` again",
             rebuilt.failed.len()
         )));
+    }
+    if repairs == Repairs::AcceptingLoss {
+        for line in give_up_lost(stores).await.map_err(stores::not_gone_through)? {
+            print(&format!("repair: {line}\n"))?;
+        }
     }
     for line in repair(stores).await.map_err(stores::not_gone_through)? {
         print(&format!("repair: {line}\n"))?;

@@ -38,8 +38,45 @@ pub async fn repair(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
             Err(error @ StoreError::Catalog(CatalogError::Unavailable { .. })) => return Err(error),
             Err(error) => done.push(format!("person {person}: no manifest is written anew: {error}")),
         }
+        if let Some(lost) = lost_of(stores, person).await? {
+            done.push(format!(
+                "{lost}: restore a backup, or give it up with `almanac check --repair --accept-loss`"
+            ));
+        }
     }
     Ok(done)
+}
+
+/// Takes what is there of those of whom rows are lost for all that there must be. Describes what was given up
+/// of whom, and of whom nothing was.
+pub async fn give_up_lost(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
+    let mut done = Vec::new();
+    for person in stores.catalog.people_ids().await? {
+        if lost_of(stores, person).await?.is_none() {
+            continue;
+        }
+        match stores.catalog.give_up_lost(person).await {
+            Ok(lost) => done.extend(
+                lost.iter()
+                    .map(|what| format!("person {person}: given up: {what}")),
+            ),
+            Err(CatalogError::Erased { .. }) => {}
+            Err(CatalogError::Corrupt { what }) => {
+                done.push(format!("person {person}: nothing is given up: {what}"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(done)
+}
+
+/// What is lost of a person. Rows that differ from what was written are not: those may still be restored, and
+/// a check tells of them.
+async fn lost_of(stores: &UpkeepStores, person: PersonId) -> Result<Option<String>, StoreError> {
+    match stores.catalog.lost_of(person).await {
+        Err(CatalogError::Corrupt { .. }) => Ok(None),
+        lost => Ok(lost?),
+    }
 }
 
 /// Writes the newest manifest of a person anew if it is lost or damaged; returns a description of what was

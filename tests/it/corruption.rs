@@ -504,6 +504,42 @@ async fn one_damaged_row_of_a_file_leaves_the_others_in_a_backup_and_in_the_chec
 }
 
 #[tokio::test]
+async fn lost_rows_are_given_up_only_by_who_says_so() {
+    let server = Setup::default().no_upkeep().start();
+    let person = server.person();
+    for name in ["tea", "rain"] {
+        let tag = json!({"name": name});
+        person.post("/user/v1alpha1/tag", &tag).await.must_be(201);
+    }
+    change_row(&server, "DELETE FROM documents WHERE name = 'tea'").await;
+    let said = |arguments: &[&str]| {
+        let output = server.run(arguments);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (text, output.status.code())
+    };
+    assert_eq!(server.run(&["check", "--accept-loss"]).status.code(), Some(2));
+    for _ in 0..2 {
+        let (text, status) = said(&["check", "--repair"]);
+        assert_eq!(status, Some(1), "{text}");
+        assert!(
+            text.contains("--accept-loss") && !text.contains("given up:"),
+            "{text}"
+        );
+    }
+    let (text, status) = said(&["check", "--repair", "--accept-loss"]);
+    assert_eq!(status, Some(0), "{text}");
+    let given_up = format!("repair: person {}: given up: tag: there are 1, not 2", person.id);
+    assert!(text.contains(&given_up), "{text}");
+    let (text, status) = said(&["check"]);
+    assert_eq!(status, Some(0), "{text}");
+    let person = Person::new(&server.url(), person.id, server.token(person.id));
+    assert_eq!(
+        person.get("/user/v1alpha1/tag").await.must_be(200).rows().len(),
+        1
+    );
+}
+
+#[tokio::test]
 async fn who_is_damaged_hides_nobody_else_from_the_list_of_users() {
     let server = Setup::default().no_upkeep().start();
     let [one, another, sound] = [server.person(), server.person(), server.person()];

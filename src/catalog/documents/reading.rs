@@ -320,9 +320,39 @@ async fn look_at_all(
     session: &mut Session,
     person: PersonId,
     kind: DocumentKind,
-    mut each: impl FnMut(Document) + Send,
+    each: impl FnMut(Document) + Send,
 ) -> Result<DocumentStamp, CatalogError> {
     let folder = read_folder(session, person, kind.as_str()).await?;
+    let (found, mut stamp) = pass_all(session, person, kind, each).await?;
+    if found == folder {
+        stamp.documents = folder.documents;
+        stamp.digest = i64::from(folder.digest);
+        return Ok(stamp);
+    }
+    Err(CatalogError::corrupt(format!(
+        "person {person}: documents of kind {} are not those that were written",
+        kind.as_str()
+    )))
+}
+
+/// What the folder of a person's documents of one kind says where those that are there are all.
+pub(in crate::catalog) async fn folder_of_documents(
+    session: &mut Session,
+    person: PersonId,
+    kind: DocumentKind,
+) -> Result<Folder, CatalogError> {
+    let (found, _) = pass_all(session, person, kind, |_| ()).await?;
+    Ok(found)
+}
+
+/// Passes the documents of a folder to `each`, oldest first; returns how many there are with their digest,
+/// and their versions.
+async fn pass_all(
+    session: &mut Session,
+    person: PersonId,
+    kind: DocumentKind,
+    mut each: impl FnMut(Document) + Send,
+) -> Result<(Folder, DocumentStamp), CatalogError> {
     let mut found = Folder::default();
     let mut stamp = DocumentStamp::default();
     let (mut created_at, mut last) = (Instant::MIN.micros(), Uuid::nil());
@@ -350,15 +380,7 @@ async fn look_at_all(
     for link in links_of_folder(session, person, kind.as_str(), found.documents).await? {
         found.digest ^= link.checksum;
     }
-    if found == folder {
-        stamp.documents = folder.documents;
-        stamp.digest = i64::from(folder.digest);
-        return Ok(stamp);
-    }
-    Err(CatalogError::corrupt(format!(
-        "person {person}: documents of kind {} are not those that were written",
-        kind.as_str()
-    )))
+    Ok((found, stamp))
 }
 
 #[cfg(test)]

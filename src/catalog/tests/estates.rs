@@ -136,29 +136,100 @@ async fn read_to_the_end(bench: &Bench, person: PersonId) -> Result<(), CatalogE
     estate.end().await
 }
 
+/// Rows that are counted.
+const COUNTED: [&str; 12] = [
+    "ledgers",
+    "partitions",
+    "pieces WHERE path IS NULL",
+    "pieces WHERE path IS NOT NULL",
+    "dead_rows",
+    "blobs",
+    "sources",
+    "definitions",
+    "documents",
+    "links",
+    "folders WHERE kind = 'sources'",
+    "folders WHERE kind = 'tag'",
+];
+
+async fn lose(bench: &Bench, rows: &str) {
+    let mut session = bench.catalog.database.write().await.unwrap();
+    let removing = session.execute(format!("DELETE FROM {rows}"), Vec::new());
+    assert!(removing.await.unwrap() > 0, "{rows}");
+    session.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_there_is_all_once_lost_rows_are_given_up() {
+    for lost in COUNTED {
+        let bench = Bench::sqlite().await;
+        let (catalog, person) = (&bench.catalog, counted(&bench).await);
+        assert_eq!(catalog.lost_of(person).await.unwrap(), None, "{lost}");
+        assert_eq!(catalog.give_up_lost(person).await.unwrap(), [""; 0], "{lost}");
+        lose(&bench, lost).await;
+        assert!(catalog.lost_of(person).await.unwrap().is_some(), "{lost}");
+        assert_ne!(catalog.give_up_lost(person).await.unwrap(), [""; 0], "{lost}");
+        assert_eq!(catalog.lost_of(person).await.unwrap(), None, "{lost}");
+        assert_eq!(catalog.complaints().await.unwrap(), [""; 0], "{lost}");
+        assert_eq!(
+            catalog.damaged_partitions(person).await.unwrap(),
+            [""; 0],
+            "{lost}"
+        );
+        assert_eq!(
+            catalog.damaged_documents(person).await.unwrap(),
+            [""; 0],
+            "{lost}"
+        );
+        assert_eq!(
+            catalog.damaged_registers(person).await.unwrap(),
+            [""; 0],
+            "{lost}"
+        );
+        assert_eq!(catalog.give_up_lost(person).await.unwrap(), [""; 0], "{lost}");
+    }
+}
+
+#[tokio::test]
+async fn a_partition_whose_row_is_lost_is_what_its_pieces_are() {
+    let bench = Bench::sqlite().await;
+    let person = counted(&bench).await;
+    let (before, state) = (
+        bench.stamp(person).await,
+        bench.catalog.person_state(person).await,
+    );
+    lose(&bench, "partitions").await;
+    assert_eq!(bench.catalog.give_up_lost(person).await.unwrap().len(), 2);
+    let after = bench.stamp(person).await;
+    assert_eq!((after.digest, after.version), (before.digest, 1));
+    assert_ne!(bench.catalog.person_state(person).await.unwrap(), state.unwrap());
+}
+
+#[tokio::test]
+async fn nothing_is_given_up_where_a_row_differs_from_what_was_written() {
+    let bench = Bench::sqlite().await;
+    let person = counted(&bench).await;
+    lose(&bench, "sources").await;
+    let mut session = bench.catalog.database.write().await.unwrap();
+    let changing = session.execute("UPDATE links SET checksum = checksum + 1".to_owned(), Vec::new());
+    assert!(changing.await.unwrap() > 0);
+    session.commit().await.unwrap();
+    for _ in 0..2 {
+        let given_up = bench.catalog.give_up_lost(person).await;
+        assert!(
+            matches!(given_up, Err(CatalogError::Corrupt { .. })),
+            "{given_up:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn an_estate_that_has_lost_a_row_that_is_counted_does_not_come_to_its_end() {
-    for lost in [
-        "ledgers",
-        "partitions",
-        "pieces WHERE path IS NULL",
-        "pieces WHERE path IS NOT NULL",
-        "dead_rows",
-        "blobs",
-        "sources",
-        "definitions",
-        "documents",
-        "links",
-        "folders WHERE kind = 'sources'",
-        "folders WHERE kind = 'tag'",
-    ] {
+    for lost in COUNTED {
         let bench = Bench::sqlite().await;
         let person = counted(&bench).await;
         read_to_the_end(&bench, person).await.unwrap();
-        let mut session = bench.catalog.database.write().await.unwrap();
-        let removing = session.execute(format!("DELETE FROM {lost}"), Vec::new());
-        assert!(removing.await.unwrap() > 0, "{lost}");
-        session.commit().await.unwrap();
+        lose(&bench, lost).await;
         let read = read_to_the_end(&bench, person).await;
         assert!(
             matches!(read, Err(CatalogError::Corrupt { .. })),
