@@ -12,7 +12,7 @@ use super::manifest::{Manifest, known_number, write_changed};
 use super::manifest_names::{TakenNumbers, manifest_path, parse_manifest_path};
 use super::stores::UpkeepStores;
 use crate::catalog::estates::KnownManifest;
-use crate::catalog::{Subject, WithDamage};
+use crate::catalog::{CatalogError, Subject, WithDamage};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::folder_names::PEOPLE_FOLDER;
@@ -30,11 +30,19 @@ pub struct NewestManifest {
 /// Describes what is wrong with the newest manifest of a person, and with what the catalogue knows of it.
 pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<String>, StoreError> {
     let newest = newest_manifest(stores, person).await?;
-    let fault = newest.fault.map(|fault| match newest.newer_than_catalogue {
-        Some(_) => fault,
-        None => format!("{fault}: `almanac check --repair` writes it anew"),
-    });
-    Ok(newest.newer_than_catalogue.into_iter().chain(fault).collect())
+    let Some(fault) = newest.fault else {
+        return Ok(newest.newer_than_catalogue.into_iter().collect());
+    };
+    if let Some(reason) = newest.newer_than_catalogue {
+        return Ok(vec![reason, fault]);
+    }
+    Ok(vec![match stores.catalog.lost_of(person).await {
+        Ok(None) => format!("{fault}: `almanac check --repair` writes it anew"),
+        Ok(Some(_)) | Err(CatalogError::Corrupt { .. }) => {
+            format!("{fault}: it is not written anew while rows of the person are lost or damaged")
+        }
+        Err(error) => return Err(error.into()),
+    }])
 }
 
 /// Looks at the newest manifest of a person. A catalogue that was made from manifests notes none until it
