@@ -16,7 +16,7 @@ use serde_json::Value;
 use zstd::stream::{read::Decoder, write::Encoder};
 
 use super::erasure_notes::unheeded_of;
-use super::manifest_names::{TakenNumbers, manifest_path, parse_manifest_path};
+use super::manifest_names::{TakenNumbers, manifest_path, numbers, parse_manifest_path};
 use super::stores::UpkeepStores;
 use crate::catalog::CatalogError;
 use crate::catalog::erasures::only_stays;
@@ -45,6 +45,9 @@ pub struct Heading {
     pub read_at: i64,
     /// The columns of each table.
     columns: Vec<(String, Vec<String>)>,
+    /// The catalogue had lost rows, and what it had before must not be known any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    lacks_rows: bool,
 }
 
 impl Heading {
@@ -140,12 +143,52 @@ enum WriteOutcome {
     Nobody,
 }
 
-/// Writes the next manifest of a person, and keeps the last `kept` of the older ones. `Corrupt` if the
-/// catalogue is older than the store: what it says would take the place of what it lacks.
+/// Writes the next manifest of a person, and keeps the last `kept` of the older ones. `Corrupt` if rows are
+/// damaged or lost, or the catalogue is older than the store: what it says would take the place of what it
+/// lacks. Lost rows do not count where no older one may stay, or the newest lacks rows too.
 async fn write_next(
     stores: &UpkeepStores,
     person: PersonId,
     kept: usize,
+) -> Result<WriteOutcome, StoreError> {
+    let lost = match write_rows(stores, person, kept, false).await {
+        Err(error) if error.is_damage() => error,
+        outcome => return outcome,
+    };
+    let was_whole = !newest_lacks_rows(stores, person).await?;
+    if was_whole && kept > 0 {
+        return Err(lost);
+    }
+    let outcome = write_rows(stores, person, kept, true).await?;
+    if was_whole {
+        tracing::error!(
+            %person,
+            error = %lost,
+            "rows are lost, and what older manifests say must not be known any more: one of what is there \
+             takes their place"
+        );
+    }
+    Ok(outcome)
+}
+
+/// Whether the newest manifest of a person was written by a catalogue that had lost rows.
+async fn newest_lacks_rows(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
+    let Some(newest) = numbers(stores.objects(), person).await?.first().copied() else {
+        return Ok(false);
+    };
+    match Manifest::fetch(stores.objects(), &manifest_path(person, newest)).await {
+        Ok(manifest) => Ok(manifest.heading.lacks_rows),
+        Err(StoreError::Corrupt { .. } | StoreError::Missing { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// As [`write_next`]. `lacks_rows`: lost rows do not count.
+async fn write_rows(
+    stores: &UpkeepStores,
+    person: PersonId,
+    kept: usize,
+    lacks_rows: bool,
 ) -> Result<WriteOutcome, StoreError> {
     // Before anything is read: a writer that reads a later state takes a higher number, or the same one
     // first. Numbers that the store has lost are not taken again.
@@ -170,7 +213,7 @@ async fn write_next(
     let state = estate.state;
     let path = manifest_path(person, number);
     let mut writer = stores.objects().upload_contested(&path)?;
-    let sent = match send(person, estate, &mut writer).await {
+    let sent = match send(person, estate, lacks_rows, &mut writer).await {
         // Others may have looked before its number was claimed: they do not know that it is coming.
         Ok(()) => expect_newest(stores, person, number).await,
         failed => failed,
@@ -254,9 +297,10 @@ async fn note(
 async fn send(
     person: PersonId,
     mut estate: EstateReader,
+    lacks_rows: bool,
     writer: &mut ObjectWriter,
 ) -> Result<(), StoreError> {
-    let mut lines = Lines::begin(person, estate.read_at)?;
+    let mut lines = Lines::begin(person, estate.read_at, lacks_rows)?;
     while let Some(page) = estate.next().await? {
         for row in page.rows {
             lines.row(&Row(page.table.clone(), row))?;
@@ -265,7 +309,11 @@ async fn send(
             writer.write(ready).await?;
         }
     }
-    estate.end().await?;
+    if lacks_rows {
+        estate.end_lacking().await?;
+    } else {
+        estate.end().await?;
+    }
     writer.write(lines.end()?).await
 }
 
@@ -321,7 +369,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn begin(person: PersonId, read_at: Instant) -> Result<Self, StoreError> {
+    fn begin(person: PersonId, read_at: Instant, lacks_rows: bool) -> Result<Self, StoreError> {
         let columns = EstateReader::columns().into_iter().map(|(table, columns)| {
             let columns = columns.into_iter().map(str::to_owned).collect();
             (table.to_owned(), columns)
@@ -331,6 +379,7 @@ impl Lines {
             person,
             read_at: read_at.micros(),
             columns: columns.collect(),
+            lacks_rows,
         };
         let mut lines = Self {
             encoder: Encoder::new(Vec::new(), COMPRESSION_LEVEL).map_err(unwritable)?,
@@ -410,7 +459,8 @@ impl Manifest {
     }
 
     /// Makes the person in the catalogue what it says of them, if that `is_wanted`; otherwise returns what
-    /// that would be. `Corrupt` if a catalogue wrote it that had lost partitions, pieces or dead rows.
+    /// that would be. `Corrupt` if a catalogue wrote it that had lost partitions, pieces or dead rows,
+    /// and does not say so.
     pub async fn put_back(
         &self,
         mut writer: EstateWriter,
@@ -430,7 +480,7 @@ impl Manifest {
             StoreError::Corrupt { what } | StoreError::Catalog(CatalogError::Corrupt { what }) => {
                 StoreError::corrupt(format!("manifest {}: {what}", self.path))
             }
-            // The same row twice.
+            // The same row twice, the key of somebody else's, or what another repair put back meanwhile.
             StoreError::Catalog(CatalogError::Exists { what }) => {
                 StoreError::corrupt(format!("manifest {}: {what} already exists", self.path))
             }
@@ -464,6 +514,10 @@ impl Manifest {
         }
         if let Some(page) = page {
             writer.put(page).await?;
+        }
+        if self.heading.lacks_rows {
+            let given_up = writer.give_up_lost(self.heading.moment()).await?;
+            tracing::error!(path = %self.path, ?given_up, "a manifest lacks rows that were lost before");
         }
         Ok(writer.verify().await?)
     }

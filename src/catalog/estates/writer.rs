@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::counts::EstateCounts;
+use super::giving_up::take_for_all;
 use super::pages::{BLOBS, EstatePage, TABLES, row_of, unreadable};
 use crate::catalog::Catalog;
 use crate::catalog::database::Session;
@@ -16,6 +17,7 @@ use crate::catalog::tables::{DOCUMENTS, FOLDERS, LEDGERS, LINKS, MANIFESTS, PEOP
 use crate::catalog::verified_rows::VerifiedRow;
 use crate::model::hexadecimal::from_hexadecimal;
 use crate::model::ids::PersonId;
+use crate::model::time::Instant;
 
 /// Puts back what was read of a person.
 pub struct EstateWriter {
@@ -144,6 +146,16 @@ impl EstateWriter {
             self.session.insert(table, rows, existing).await?;
         }
         Ok(())
+    }
+
+    /// Takes the rows that were put back, which are of this moment, for all that there must be; describes
+    /// what was given up.
+    pub async fn give_up_lost(&mut self, read_at: Instant) -> Result<Vec<String>, CatalogError> {
+        let given_up = take_for_all(&mut self.session, self.person, read_at).await?;
+        // What was counted is no longer what there must be.
+        self.counts = EstateCounts::default();
+        self.without_bytes.clear();
+        Ok(given_up)
     }
 
     /// Says what was put back, if partitions, pieces and dead rows are all of one state, with nothing missing

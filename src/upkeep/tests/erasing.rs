@@ -312,6 +312,27 @@ async fn a_manifest_that_cannot_be_replaced_and_does_not_name_the_person_is_no_m
 }
 
 #[tokio::test]
+async fn a_manifest_that_names_the_person_goes_although_a_row_of_the_friend_is_lost() {
+    let bench = Bench::new().await;
+    let friend = friends(&bench).await;
+    let tag = document(DocumentKind::Tag, friend, Some("tea"), "{}".to_owned());
+    keep(&bench, &tag, Vec::new()).await;
+    tamper(
+        &bench,
+        "DELETE FROM documents WHERE kind = 'tag' AND name = 'tea'",
+    )
+    .await;
+    assert!(write_changed(&bench.stores, friend).await.is_err());
+    begin(&bench).await;
+    bench.pass(ERASURE_LENGTH);
+    assert!(go_on(&bench, usize::MAX).await);
+    assert_eq!(left(&bench).await, [""; 0]);
+    let catalog = &bench.stores.catalog;
+    assert_eq!(catalog.erasures_under_way().await.unwrap(), []);
+    assert_eq!(numbers(bench.stores.objects(), friend).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn an_erasure_that_is_killed_at_any_step_is_completed() {
     let mut steps = 1;
     loop {

@@ -11,7 +11,7 @@ use crate::model::time::TimeRange;
 use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
 use crate::upkeep::flush::flush;
 use crate::upkeep::lost_manifests::{complaints, write_lost};
-use crate::upkeep::manifest::{write_changed, write_manifest};
+use crate::upkeep::manifest::{replace_manifests, write_changed, write_manifest};
 use crate::upkeep::manifest_names::{manifest_path, numbers};
 use crate::upkeep::rebuild::{RebuildReport, is_ours, rebuild};
 use crate::upkeep::repair::repair;
@@ -497,6 +497,31 @@ async fn the_last_manifest_is_taken_where_the_one_before_names_objects_that_are_
             && !wrong.contains("is whole")),
         "{wrong:?}"
     );
+}
+
+#[tokio::test]
+async fn what_must_not_be_known_goes_although_rows_are_lost_and_what_is_there_comes_back() {
+    let bench = written_down().await;
+    let person = bench.key.person;
+    for lost in ["documents", "blobs"] {
+        tamper(&bench, &format!("DELETE FROM {lost}")).await;
+    }
+    let refused = write_changed(&bench.stores, person).await;
+    assert!(refused.is_err_and(|error| error.is_damage()));
+    replace_manifests(&bench.stores, person).await.unwrap();
+    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [3]);
+    // Nothing that is left has the rows.
+    assert!(write_changed(&bench.stores, person).await.unwrap());
+    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [4, 3]);
+    let bench = bench.without_catalogue().await;
+    let RebuildReport { wrong, failed, .. } = rebuild(&bench.stores).await.unwrap();
+    assert_eq!(failed, [""; 0]);
+    assert!(
+        wrong.iter().all(|what| !what.starts_with("left out")),
+        "{wrong:?}"
+    );
+    assert!(!bench.visible().await.is_empty());
+    sound(&bench).await;
 }
 
 #[tokio::test]
