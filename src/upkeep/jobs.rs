@@ -249,8 +249,8 @@ impl Upkeep {
             tracing::error!(
                 people = searched.beyond.people().count(),
                 %first,
-                "the store has manifests of people that the catalogue lacks, or remembers their erasure: it is \
-                 older than the store, and nothing of theirs is written down or collected until that is \
+                "the store has manifests of people that the catalogue lacks, or remembers their erasure: the \
+                 catalogue is older, and nothing of theirs is written down or collected until that is \
                  decided; run `almanac check`"
             );
         }

@@ -103,8 +103,8 @@ impl BeyondCatalogue {
     }
 }
 
-/// The people whom the catalogue knows, and of whom it does not know that they were erased, each with the words
-/// for that.
+/// The people whom the catalogue knows, and of whom it does not know that they were erased, each with the
+/// words for that.
 async fn people_with_unheeded_erasures(
     catalog: &Catalog,
     objects: &ObjectStorage,

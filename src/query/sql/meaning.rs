@@ -8,8 +8,8 @@
 //! sum ([`moving`]), an order changes no count ([`unordered`]), zero is one number ([`one_zero`]), a moment
 //! has a value in all years ([`moments`], [`choices`], [`all_years`]), also at times that clocks show twice
 //! or never ([`local_times`]), a span of time has one length ([`spans`], [`extract`]), and a text the one of
-//! its type ([`cut_text`]). Knows expressions, functions and arrays; knows nothing of the text of a query or of
-//! what its tables hold.
+//! its type ([`cut_text`]). Knows expressions, functions and arrays; knows nothing of the text of a query or
+//! of what its tables hold.
 
 pub(super) mod all_years;
 pub(super) mod any_item;

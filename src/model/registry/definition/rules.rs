@@ -298,7 +298,7 @@ pub(super) fn faults_of_growth(old: &Definition, new: &Definition) -> Vec<Fault>
         ));
     }
     if is_cumulative(new) && !is_cumulative(old) {
-        let message = "the values of a discrete metric do not become amounts, which are added up and are never \
+        let message = "the values of a discrete metric do not become amounts, which are added up and never \
                        below 0; define another metric";
         faults.push(Fault::new(
             ["body", "record_spec", "aggregation"],

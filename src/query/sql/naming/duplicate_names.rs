@@ -3,8 +3,8 @@
 //!
 //! Only where the planner refused a query for that, its outermost SELECTs are rewritten: `*` becomes the
 //! columns that it stands for, those of `REPLACE` among them, a column whose name an earlier one has gets the
-//! name that the answer gives it, and an expression without a name gets one to be planned with, which is taken
-//! away from it afterwards. Knows the grammar and plans.
+//! name that the answer gives it, and an expression without a name gets one to be planned with, which is
+//! taken away from it afterwards. Knows the grammar and plans.
 
 use std::collections::HashMap;
 
