@@ -22,7 +22,7 @@ use super::{data_directory, installation, runtimes, stores};
 
 /// What a check repairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Repairs {
+pub enum Repairs {
     Nothing,
     WhatCanBeRebuilt,
     /// And gives up the rows that the catalogue has lost.
