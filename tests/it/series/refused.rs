@@ -137,7 +137,7 @@ async fn rule_1_5c_calculations_that_do_not_fit() {
     let (place, message) = fault(&day(&person, "HeartRate").with("calculations", "variance").await);
     assert_eq!(place, "query.calculations");
     assert!(
-        message.contains("'variance'")
+        message.contains("\"variance\"")
             && message.contains("max, min, delta, mean, uniques, allpoints, rollingmean"),
         "{message}"
     );
