@@ -2,71 +2,32 @@
 //! is enough.
 //!
 //! One is written after each flush, before replaced objects are deleted, and now and then where anything else
-//! changed. Its lines are JSON: first a heading, then rows of the catalogue with the names of their tables,
-//! last a checksum of everything before. Compressed with Zstandard. The last two of a person are kept. Their
-//! numbers grow and mean nothing else; a writer that was overtaken finds its number taken, or a higher one
-//! noted, and writes none, or removes its own. A manifest that takes long to send claims its number first, as
-//! an empty object, which is a manifest to nobody.
+//! changed. The last two of a person are kept. Their numbers grow and mean nothing else; a writer that was
+//! overtaken finds its number taken, or a higher one noted, and writes none, or removes its own. A manifest
+//! that takes long to send claims its number first, as an empty object, which is a manifest to nobody.
+//!
+//! This file decides when one is written, and writes it.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+mod lines;
+mod stored;
 
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use zstd::stream::{read::Decoder, write::Encoder};
+use lines::{Lines, Row};
 
 use super::erasure_notes::unheeded_of;
-use super::manifest_names::{TakenNumbers, manifest_path, numbers, parse_manifest_path};
+use super::manifest_names::{TakenNumbers, manifest_path, numbers};
 use super::stores::UpkeepStores;
 use crate::catalog::CatalogError;
-use crate::catalog::erasures::only_stays;
-use crate::catalog::estates::{EstatePage, EstateReader, EstateWriter, KnownManifest, PutBack};
+use crate::catalog::estates::{EstateReader, KnownManifest};
 use crate::model::ids::PersonId;
-use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::objects::{ObjectStorage, ObjectWriter};
+use crate::store::objects::ObjectWriter;
+
+pub use stored::{Manifest, Mention, mention_of, spellings_of};
 
 /// How many manifests of a person are kept.
 const KEPT_MANIFESTS: usize = 2;
 /// How often a manifest is tried again that others overtook.
 const ATTEMPTS: usize = 8;
-const FORMAT: u32 = 1;
-/// Decent compression; they are written often.
-const COMPRESSION_LEVEL: i32 = 3;
-/// How many compressed bytes are sent together.
-const SENT_AT_ONCE: usize = 1 << 20;
-
-/// The first line.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Heading {
-    pub format: u32,
-    pub person: PersonId,
-    /// When its content was read, by the database's clock, in microseconds.
-    pub read_at: i64,
-    /// The columns of each table.
-    columns: Vec<(String, Vec<String>)>,
-    /// The catalogue had lost rows, and what it had before must not be known any more.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    lacks_rows: bool,
-}
-
-impl Heading {
-    #[must_use]
-    pub const fn moment(&self) -> Instant {
-        Instant::from_micros(self.read_at)
-    }
-}
-
-/// The last line.
-#[derive(Debug, Serialize, Deserialize)]
-struct Ending {
-    rows: u64,
-    checksum: u32,
-}
-
-/// A line in between.
-#[derive(Debug, Serialize, Deserialize)]
-struct Row(String, Vec<Value>);
 
 /// Writes a manifest of a person, unless the newest one is up to date. `false`: nothing was written.
 pub async fn write_manifest(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
@@ -315,250 +276,4 @@ async fn send(
         estate.end().await?;
     }
     writer.write(lines.end()?).await
-}
-
-/// Where a manifest mentions a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mention {
-    Nowhere,
-    /// Where no erasure removes it, as [`only_stays`] tells.
-    WhereItStays,
-    Elsewhere,
-}
-
-/// Whether a manifest mentions a person.
-pub async fn mention_of(
-    objects: &ObjectStorage,
-    path: &str,
-    person: PersonId,
-) -> Result<Mention, StoreError> {
-    let content = objects.get(path).await?;
-    let (path, names) = (path.to_owned(), spellings_of(person));
-    let searched = tokio::task::spawn_blocking(move || {
-        let mut found = Mention::Nowhere;
-        let mut line = String::new();
-        let mut lines = lines_of(&content)?;
-        while lines.read_line(&mut line).ok()? > 0 {
-            let lower = line.to_ascii_lowercase();
-            if names.iter().any(|name| lower.contains(name.as_str())) {
-                let row = serde_json::from_str::<Row>(&line);
-                if !row.is_ok_and(|Row(table, values)| only_stays(&table, values, person)) {
-                    return Some(Mention::Elsewhere);
-                }
-                found = Mention::WhereItStays;
-            }
-            line.clear();
-        }
-        Some(found)
-    });
-    let found = searched.await.map_err(unwritable)?;
-    found.ok_or_else(|| StoreError::corrupt(format!("{path} cannot be read")))
-}
-
-/// How the name of an object or a row may spell a person's id, in small letters.
-#[must_use]
-pub fn spellings_of(person: PersonId) -> [String; 2] {
-    [person.to_string(), person.0.simple().to_string()]
-}
-
-/// Compresses lines.
-struct Lines {
-    encoder: Encoder<'static, Vec<u8>>,
-    checksum: crc32fast::Hasher,
-    rows: u64,
-}
-
-impl Lines {
-    fn begin(person: PersonId, read_at: Instant, lacks_rows: bool) -> Result<Self, StoreError> {
-        let columns = EstateReader::columns().into_iter().map(|(table, columns)| {
-            let columns = columns.into_iter().map(str::to_owned).collect();
-            (table.to_owned(), columns)
-        });
-        let heading = Heading {
-            format: FORMAT,
-            person,
-            read_at: read_at.micros(),
-            columns: columns.collect(),
-            lacks_rows,
-        };
-        let mut lines = Self {
-            encoder: Encoder::new(Vec::new(), COMPRESSION_LEVEL).map_err(unwritable)?,
-            checksum: crc32fast::Hasher::new(),
-            rows: 0,
-        };
-        lines.line(&heading)?;
-        Ok(lines)
-    }
-
-    fn row(&mut self, row: &Row) -> Result<(), StoreError> {
-        self.rows += 1;
-        self.line(row)
-    }
-
-    fn line(&mut self, line: &impl Serialize) -> Result<(), StoreError> {
-        let mut text = serde_json::to_vec(line).map_err(unwritable)?;
-        text.push(b'\n');
-        self.checksum.update(&text);
-        self.encoder.write_all(&text).map_err(unwritable)
-    }
-
-    /// The compressed bytes, once there are enough of them.
-    fn ready(&mut self) -> Option<Bytes> {
-        let compressed = self.encoder.get_mut();
-        (compressed.len() >= SENT_AT_ONCE).then(|| std::mem::take(compressed).into())
-    }
-
-    fn end(mut self) -> Result<Bytes, StoreError> {
-        let ending = Ending {
-            rows: self.rows,
-            checksum: self.checksum.clone().finalize(),
-        };
-        self.line(&ending)?;
-        Ok(self.encoder.finish().map_err(unwritable)?.into())
-    }
-}
-
-/// A manifest that was fetched and verified.
-pub struct Manifest {
-    pub heading: Heading,
-    path: String,
-    content: Bytes,
-    rows: u64,
-}
-
-impl Manifest {
-    /// Fetches the manifest at `path`. `Corrupt` if it is not what was written.
-    pub async fn fetch(objects: &ObjectStorage, path: &str) -> Result<Self, StoreError> {
-        let content = objects.get(path).await?;
-        let damaged = |what: &str| StoreError::corrupt(format!("manifest {path} {what}"));
-        let verified = content.clone();
-        let verified = tokio::task::spawn_blocking(move || verify(&verified)).await;
-        let (heading, rows) = verified
-            .map_err(unwritable)?
-            .ok_or_else(|| damaged("differs from what was written"))?;
-        let of_name = parse_manifest_path(path).map(|(person, _)| person);
-        if of_name != Some(heading.person) {
-            return Err(damaged("says that it is another"));
-        }
-        let expected = EstateReader::columns();
-        // Tables that came later have no rows in it.
-        let fits = heading.format == FORMAT
-            && heading.columns.iter().all(|(table, columns)| {
-                let known = expected.iter().find(|(name, _)| name == table);
-                known.is_some_and(|(_, names)| columns == names)
-            });
-        if !fits {
-            return Err(damaged("was written by another release, which alone can read it"));
-        }
-        Ok(Self {
-            heading,
-            path: path.to_owned(),
-            content,
-            rows,
-        })
-    }
-
-    /// Makes the person in the catalogue what it says of them, if that `is_wanted`; otherwise returns what
-    /// that would be. `Corrupt` if a catalogue wrote it that had lost partitions, pieces or dead rows,
-    /// and does not say so.
-    pub async fn put_back(
-        &self,
-        mut writer: EstateWriter,
-        is_wanted: impl Fn(&PutBack) -> bool,
-    ) -> Result<Option<PutBack>, StoreError> {
-        let back = match self.put_into(&mut writer).await {
-            Ok(put) if is_wanted(&put) => {
-                let finished = writer.finish().await;
-                finished.map(|()| None).map_err(StoreError::from)
-            }
-            unwanted => {
-                writer.give_up().await?;
-                unwanted.map(Some)
-            }
-        };
-        back.map_err(|error| match error {
-            StoreError::Corrupt { what } | StoreError::Catalog(CatalogError::Corrupt { what }) => {
-                StoreError::corrupt(format!("manifest {}: {what}", self.path))
-            }
-            // The same row twice, the key of somebody else's, or what another repair put back meanwhile.
-            StoreError::Catalog(CatalogError::Exists { what }) => {
-                StoreError::corrupt(format!("manifest {}: {what} already exists", self.path))
-            }
-            error => error,
-        })
-    }
-
-    /// Puts all its rows into the catalogue.
-    async fn put_into(&self, writer: &mut EstateWriter) -> Result<PutBack, StoreError> {
-        let mut lines = lines_of(&self.content).ok_or_else(unreadable)?;
-        let mut line = String::new();
-        // The heading.
-        lines.read_line(&mut line).map_err(|_| unreadable())?;
-        let mut page: Option<EstatePage> = None;
-        for _ in 0..self.rows {
-            line.clear();
-            lines.read_line(&mut line).map_err(|_| unreadable())?;
-            let Row(table, values) = serde_json::from_str(&line).map_err(|_| unreadable())?;
-            let is_full = page
-                .as_ref()
-                .is_some_and(|page| page.table != table || page.rows.len() >= 512);
-            if let Some(page) = page.take_if(|_| is_full) {
-                writer.put(page).await?;
-            }
-            page.get_or_insert_with(|| EstatePage {
-                table,
-                rows: Vec::new(),
-            })
-            .rows
-            .push(values);
-        }
-        if let Some(page) = page {
-            writer.put(page).await?;
-        }
-        if self.heading.lacks_rows {
-            let given_up = writer.give_up_lost(self.heading.moment()).await?;
-            tracing::error!(path = %self.path, ?given_up, "a manifest lacks rows that were lost before");
-        }
-        Ok(writer.verify().await?)
-    }
-}
-
-fn lines_of(content: &Bytes) -> Option<BufReader<Decoder<'static, BufReader<std::io::Cursor<Bytes>>>>> {
-    let decoder = Decoder::new(std::io::Cursor::new(content.clone())).ok()?;
-    Some(BufReader::new(decoder))
-}
-
-/// The heading and the number of rows, if everything is what was written.
-fn verify(content: &Bytes) -> Option<(Heading, u64)> {
-    let mut lines = lines_of(content)?;
-    let (mut heading, mut count) = (None, 0_u64);
-    let mut checksum = crc32fast::Hasher::new();
-    let mut line = String::new();
-    loop {
-        line.clear();
-        if lines.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        if heading.is_none() {
-            heading = Some(serde_json::from_str(&line).ok()?);
-        } else if line.starts_with('{') {
-            let ending: Ending = serde_json::from_str(&line).ok()?;
-            let is_whole = ending.checksum == checksum.finalize() && ending.rows == count;
-            return heading.filter(|_| is_whole).map(|heading| (heading, count));
-        } else {
-            count += 1;
-        }
-        checksum.update(line.as_bytes());
-    }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
-fn unwritable(error: impl ToString) -> StoreError {
-    StoreError::Unavailable {
-        detail: format!("a manifest: {}", error.to_string()),
-    }
-}
-
-fn unreadable() -> StoreError {
-    StoreError::corrupt("a manifest cannot be read")
 }
