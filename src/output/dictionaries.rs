@@ -38,12 +38,20 @@ impl Lexicon {
         let nulls = dictionary.logical_nulls();
         let keys = cast(dictionary.keys(), &DataType::Int32)?;
         let keys = keys.as_primitive::<Int32Type>().values();
-        if self.identical {
+        if self.identical && (nulls.is_none() || self.has_all(keys)) {
             return Int32Array::try_new(keys.clone(), nulls);
         }
-        // The key of a null can be anything.
+        // The key of a null can be anything, but not every reader takes one that the dictionary does not have
+        // (Polars refuses it).
         let translate = |key: &i32| self.translation.get(*key as usize).copied().unwrap_or(0);
         Int32Array::try_new(keys.iter().map(translate).collect(), nulls)
+    }
+
+    /// Whether the dictionary of the previous batch has each of these keys, those of nulls too. Looks at all of
+    /// them, which is quicker than to stop at the first.
+    fn has_all(&self, keys: &[i32]) -> bool {
+        let greatest = keys.iter().map(|key| key.cast_unsigned()).max();
+        greatest.is_none_or(|greatest| (greatest as usize) < self.translation.len())
     }
 
     fn learn(&mut self, values: &ArrayRef) -> Result<(), ArrowError> {
@@ -87,5 +95,31 @@ impl Lexicon {
     pub(super) fn empty(&self) -> Result<DictionaryArray<Int32Type>, ArrowError> {
         let values = StringArray::from_iter_values(self.values.iter());
         DictionaryArray::try_new(Int32Array::new_null(0), Arc::new(values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::buffer::NullBuffer;
+
+    use super::*;
+
+    #[test]
+    fn the_dictionary_has_the_keys_of_nulls_too() {
+        let values: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+        let valid = NullBuffer::from(vec![true, true, false, false]);
+        for of_nulls in [[2, 0], [-1, 2], [i32::MAX, i32::MIN], [1, 0]] {
+            let keys = [0, 1].into_iter().chain(of_nulls).collect::<Vec<i32>>();
+            let keys = Int32Array::new(keys.into(), Some(valid.clone()));
+            let rows: ArrayRef = Arc::new(DictionaryArray::try_new(keys, values.clone()).unwrap());
+            let mut lexicon = Lexicon::default();
+            // Each batch finds the same dictionary again.
+            for _ in 0..2 {
+                let keys = lexicon.keys(&rows).unwrap();
+                assert_eq!(keys.nulls(), Some(&valid));
+                assert_eq!(keys.values()[..2], [0, 1]);
+                assert!(keys.values().iter().all(|key| (0..2).contains(key)), "{keys:?}");
+            }
+        }
     }
 }
