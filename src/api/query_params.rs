@@ -48,6 +48,7 @@ impl FromParams for NoParams {
 pub fn described<Q: FromParams>() -> Vec<ReadParam> {
     let mut params = Params::parse("");
     let _nothing_was_sent = Q::from_params(&mut params);
+    params.note_zone();
     params.strict();
     params.asked
 }

@@ -1,11 +1,13 @@
 //! Requests about participants: the owner of a group asks about somebody whom they know only by an id of that
 //! group. The person behind the id is found here before the route sees the request; the route never tells.
 
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::http::Method;
 use uuid::Uuid;
 
 use crate::api::app::App;
+use crate::api::extract::Path;
 use crate::api::path_ids::id_in_path;
 use crate::api::problem::ApiError;
 use crate::api::query_params::Params;
@@ -43,8 +45,16 @@ pub async fn resolve_participant(app: &App, request: Request) -> Result<Request,
 }
 
 async fn by_path(parts: &mut axum::http::request::Parts) -> Result<Option<(Uuid, ParticipantId)>, ApiError> {
-    let named = RawPathParams::from_request_parts(parts, &()).await;
-    let Ok(named) = named else { return Ok(None) };
+    let named = match RawPathParams::from_request_parts(parts, &()).await {
+        Ok(named) => named,
+        // Without a route there is nobody to be found.
+        Err(RawPathParamsRejection::MissingPathParams(_)) => return Ok(None),
+        // A path that cannot be read may name somebody. It is refused as every such path is.
+        Err(_) => {
+            let unreadable = Path::<Vec<(String, String)>>::from_request_parts(parts, &()).await;
+            return unreadable.map(|_| None);
+        }
+    };
     let id = |wanted: &'static str| match named.iter().find(|(name, _)| *name == wanted) {
         None => Ok(None),
         Some((_, text)) => id_in_path(wanted, text).map(Some),

@@ -22,6 +22,9 @@ const TIME: &str = "time";
 const UTC: &str = "UTC";
 /// The parameter for a zone.
 const ZONE: &str = "tz";
+const TIME_ZONE: &str = "time_zone";
+const DATES: &str = "dates";
+const NIGHT_OF: &str = "night_of";
 
 impl Params<'_> {
     /// The text of a parameter whose value has this form; the last one if it was repeated. For callers that
@@ -209,19 +212,19 @@ impl Params<'_> {
 
     /// The zone in which dates without a time begin, if it is not UTC.
     fn days(&mut self) -> Option<Zone> {
-        match self.choice_or("dates", Dates::Utc)? {
+        match self.choice_or(DATES, Dates::Utc)? {
             Dates::Utc => None,
-            Dates::Local => self.zone_for("dates", "dates=local are those of a zone: name one in tz"),
+            Dates::Local => self.zone_for(DATES, "dates=local are those of a zone: name one in tz"),
         }
     }
 
     /// `night_of`: the zone whose noon separates nights, if rows are to name their night. No zone fits
     /// everybody, so there is no default. `Some` unless something is wrong with it.
     pub fn nights(&mut self) -> Option<Option<Zone>> {
-        if !self.flag_or("night_of", false)? {
+        if !self.flag_or(NIGHT_OF, false)? {
             return Some(None);
         }
-        let zone = self.zone_for("night_of", "nights begin at noon in a zone: name one in tz")?;
+        let zone = self.zone_for(NIGHT_OF, "nights begin at noon in a zone: name one in tz")?;
         Some(Some(zone))
     }
 
@@ -236,6 +239,19 @@ impl Params<'_> {
             return None;
         };
         self.zone_of(ZONE, &text)
+    }
+
+    /// Notes that the route takes a zone if it has a parameter that may require one.
+    pub(super) fn note_zone(&mut self) {
+        let takes_zone = self.reads(ZONE) || self.reads(TIME_ZONE);
+        if !takes_zone && (self.reads(DATES) || self.reads(NIGHT_OF)) {
+            self.asked.push(ReadParam {
+                name: ZONE,
+                form: Form::Text,
+                many: false,
+                need: Need::Optional,
+            });
+        }
     }
 
     fn zone_of(&mut self, name: &'static str, text: &str) -> Option<Zone> {

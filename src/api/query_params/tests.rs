@@ -408,6 +408,27 @@ fn a_fault_is_told_by_the_name_that_was_sent() {
 }
 
 #[test]
+fn a_zone_is_described_wherever_a_parameter_may_require_one() {
+    struct Nights;
+    impl FromParams for Nights {
+        fn from_params(params: &mut Params<'_>) -> Option<Self> {
+            params.nights().map(|_| Self)
+        }
+    }
+    struct InLocalDays;
+    impl FromParams for InLocalDays {
+        fn from_params(params: &mut Params<'_>) -> Option<Self> {
+            let (_range, _zone) = (params.range(), params.zone("time_zone"));
+            Some(Self)
+        }
+    }
+    let names = |asked: Vec<ReadParam>| asked.iter().map(|asked| asked.name).collect::<Vec<_>>();
+    assert_eq!(names(described::<Nights>()), ["night_of", "tz", "strict"]);
+    let with_its_own = ["start_time", "end_time", "dates", "time_zone", "strict"];
+    assert_eq!(names(described::<InLocalDays>()), with_its_own);
+}
+
+#[test]
 fn what_a_reader_asks_for_is_what_is_described() {
     struct Query;
     impl FromParams for Query {

@@ -326,6 +326,18 @@ async fn the_owner_reads_only_the_groups_types_inside_its_time() {
         .get("/data/v0/pool/study/participant/one/metric_samples")
         .await
         .must_be(422);
+    for unreadable in [
+        format!("%ff/participant/{participant}"),
+        format!("{study}/participant/%ff"),
+    ] {
+        let path = format!("/data/v0/pool/{unreadable}/time_series_grouped");
+        let series = owner
+            .get(&path)
+            .with("metrics", "HeartRate")
+            .with("samprate", "3600");
+        let series = series.with("start_time", inside.0).with("end_time", inside.1);
+        series.await.must_be(422);
+    }
     owner
         .call(Method::DELETE, &format!("{GROUP}/{study}"))
         .await
