@@ -14,6 +14,7 @@ pub mod contents;
 pub mod decoded;
 pub mod encoding;
 mod errors;
+#[cfg(test)]
 pub mod faults;
 pub mod files;
 pub mod find;

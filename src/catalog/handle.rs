@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::database::{Address, Database, SERVER_PARAMETERS, Session, is_file_there};
+#[cfg(test)]
 use super::disturbance::Disturbance;
 use super::errors::CatalogError;
 use super::known_states::KnownStates;
@@ -125,14 +126,16 @@ impl Catalog {
         Database::cut_damaged_log(address)
     }
 
-    /// The same catalogue with another clock for the time that all nodes must share. Only tests need it,
-    /// where nodes whose own clocks differ share an SQLite file.
+    /// The same catalogue with another clock for the time that all nodes must share: nodes whose own clocks
+    /// differ may share an SQLite file.
+    #[cfg(test)]
     #[must_use]
     pub fn keeping_time(self, time: Arc<dyn Clock>) -> Self {
         Self { time, ..self }
     }
 
     /// The same catalogue with a disturbed database, which is asked only once how a transaction ended.
+    #[cfg(test)]
     #[must_use]
     pub fn disturbed_by(mut self, disturbance: Arc<dyn Disturbance>) -> Self {
         self.witnesses.patience = Duration::ZERO;

@@ -100,29 +100,6 @@ impl OutputMethod {
         }
     }
 
-    /// The form that an `Accept` header asks for, if any. Where a media type has several forms, the first of
-    /// [`Self::ALL`] is chosen.
-    #[must_use]
-    pub fn accepted(header: &str) -> Option<Self> {
-        let mut best: Option<(f32, Self)> = None;
-        for range in header.split(',') {
-            let mut parts = range.split(';').map(str::trim);
-            let media_type = parts.next().unwrap_or_default();
-            let weight = parts
-                .find_map(|part| part.strip_prefix("q="))
-                .map_or(1.0, |weight| weight.parse().unwrap_or(0.0));
-            let named = Self::ALL
-                .into_iter()
-                .find(|method| method.media_type().eq_ignore_ascii_case(media_type));
-            if let Some(method) = named
-                && weight > best.map_or(0.0, |(weight, _)| weight)
-            {
-                best = Some((weight, method));
-            }
-        }
-        best.map(|(_, method)| method)
-    }
-
     /// The content type without parameters.
     #[must_use]
     pub fn media_type(self) -> &'static str {
@@ -228,22 +205,6 @@ mod tests {
         }
         for format in RowFormat::ALL {
             assert_eq!(format.name().parse(), Ok(format));
-        }
-    }
-
-    #[test]
-    fn an_accept_header_chooses_the_form_it_likes_most() {
-        assert_eq!(OutputMethod::accepted("text/csv"), Some(OutputMethod::Csv));
-        assert_eq!(
-            OutputMethod::accepted("text/csv;q=0.5, Application/X-NDJSON; q=0.9, text/html"),
-            Some(OutputMethod::Ndjson)
-        );
-        assert_eq!(
-            OutputMethod::accepted("application/json"),
-            Some(OutputMethod::Jstable)
-        );
-        for undecided in ["", "*/*", "text/html", "text/csv;q=0"] {
-            assert_eq!(OutputMethod::accepted(undecided), None);
         }
     }
 

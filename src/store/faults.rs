@@ -1,6 +1,4 @@
 //! For tests: an object store that fails on command, and a disk that forgets what was not synchronised.
-//!
-//! Part of the library because the black-box suites need them too. Nothing in the product constructs them.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
