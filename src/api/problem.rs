@@ -363,8 +363,8 @@ impl Failure {
                 "the service cannot do this at the moment; try again later".to_owned()
             }
             (StatusCode::GATEWAY_TIMEOUT, _) => {
-                "the answer took longer than it may here (ALMANAC_QUERY_DEADLINE); ask for less at once, or \
-                 try again later"
+                "the answer took longer than is allowed here (ALMANAC_QUERY_DEADLINE); ask for less at \
+                 once, or try again later"
                     .to_owned()
             }
             (_, Some(incident)) => format!("the service failed; its log has the reason under {incident}"),

@@ -223,7 +223,7 @@ async fn connected(
     };
     // Small answers are complete: waiting for more to send would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "could not turn off delays on a connection");
+        tracing::debug!(%error, "could not set TCP_NODELAY on a connection");
     }
     let Some(certificate) = &terms.certificate else {
         return Box::pin(drive_connection(stream, peer, router, &terms)).await;
@@ -232,13 +232,13 @@ async fn connected(
         biased;
         greeted = timeout(terms.slow_client_limit, certificate.accept(stream)) => greeted,
         () = terms.stopping.cancelled() => {
-            return tracing::debug!("a connection ended before it came to speak TLS");
+            return tracing::debug!("a connection ended during the TLS handshake");
         }
     };
     match greeted {
         Ok(Ok(stream)) => Box::pin(drive_connection(stream, peer, router, &terms)).await,
         Ok(Err(error)) => tracing::debug!(%error, "a connection does not speak TLS"),
-        Err(_) => tracing::debug!("a connection did not come to speak TLS in time"),
+        Err(_) => tracing::debug!("a TLS handshake timed out"),
     }
 }
 

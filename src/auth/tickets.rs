@@ -26,7 +26,7 @@ const TAGS: &[u8] = b"almanac tag of an answer 1";
 
 /// The ticket is not one of ours, or it has expired. The caller does not learn which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this address is not valid, or no longer")]
+#[error("this address is not valid, or has expired")]
 pub struct InvalidTicket;
 
 /// Issues tickets and checks them. Lives as long as the service.

@@ -46,7 +46,7 @@ impl Catalog {
         };
         match written.parse() {
             Ok(identity) => Ok(Some(identity)),
-            Err(_) => Err(CatalogError::corrupt("the identity of the store is none")),
+            Err(_) => Err(CatalogError::corrupt("the identity of the store is not a UUID")),
         }
     }
 

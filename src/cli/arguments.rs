@@ -159,7 +159,7 @@ fn import_command() -> Command {
         "The archive, as `almanac export` wrote it or as it was fetched from \
          /user/v1alpha1/export/{id}/content",
     ))
-    .arg(user().help("The person as whom it is brought back, if not the one whose archive it is"))
+    .arg(user().help("The person to import it for, if not the one whose archive it is"))
 }
 
 /// `almanac token`.

@@ -22,7 +22,7 @@ impl BrokenPart {
         let reason = outcome
             .err()
             .map_or_else(|| "it ended".to_owned(), |error| error.to_string());
-        tracing::error!(part, reason, "a part of the service broke; it stops");
+        tracing::error!(part, reason, "a part of the service failed; the service stops");
         Failed::because(format!("{part} failed: {reason}; start the service again"))
     }
 }

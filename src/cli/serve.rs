@@ -222,8 +222,8 @@ async fn load_demo(app: &App) -> Result<(), Failed> {
     }
     let invitation = demo::invitation(&app.settings.public_url, &demo_token(app).await?);
     if let Err(error) = print(&invitation) {
-        tracing::warn!(%error, "nobody was told how to ask for the sample person; `almanac token` prints a \
-                                token");
+        tracing::warn!(%error, "the commands for the sample person could not be printed; \
+                                `almanac token` prints a token");
     }
     Ok(())
 }

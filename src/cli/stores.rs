@@ -74,7 +74,7 @@ pub(super) async fn or_closed<T>(catalog: &Catalog, outcome: Result<T, Failed>) 
 pub(super) fn not_gone_through(error: StoreError) -> Failed {
     match error {
         StoreError::Catalog(CatalogError::Corrupt { what }) => Failed::because(format!(
-            "the catalogue is too damaged to be gone through: {what}; put a backup in its place, or move it \
+            "the catalogue is too damaged to be read through: {what}; put a backup in its place, or move it \
              away and run `almanac check --repair`, which makes it anew from the object store"
         )),
         error => Failed::from_error(error),

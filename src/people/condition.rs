@@ -20,7 +20,7 @@ pub trait Look: Send + Sync {
 pub enum Outdated {
     #[error("it has changed; read it again before changing it")]
     Changed,
-    #[error("it is there as `if-none-match` says that it must not be; leave out that header to change it")]
+    #[error("it exists, which `if-none-match` rules out; leave out that header to change it")]
     Unwanted,
     #[error("what is to be changed cannot be looked at")]
     Unknown,

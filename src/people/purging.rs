@@ -50,7 +50,7 @@ impl Purging {
             let work = Box::pin(self.purge());
             if let Err(error) = Box::pin(self.leases.alone("purge documents", &stop, work)).await {
                 self.leases.note_failure();
-                tracing::warn!(%error, "what was deleted long ago could not be removed; tried again later");
+                tracing::warn!(%error, "what was deleted long ago could not be removed; will try again");
             }
         }
     }

@@ -71,7 +71,7 @@ impl Certificate {
             match config {
                 Ok(config) => {
                     loaded.config = Arc::new(config);
-                    tracing::info!("another certificate is shown from now on");
+                    tracing::info!("the certificate was replaced");
                 }
                 Err(error) => tracing::error!(%error, "the previous certificate stays in use"),
             }

@@ -89,7 +89,8 @@ fn to_be_confirmed(app: &App, reader: &Reader) -> AccountErasure {
 async fn begun(app: &App, reader: &Reader, confirmation: &str) -> Result<AccountErasure, ApiError> {
     let named = app.tickets.of_erasures().opened_by(confirmation, app.clock.now());
     if named != Ok(reader.person().0) {
-        let message = "this confirms nothing, or no longer: ask for a confirmation by leaving it out";
+        let message =
+            "this confirmation is not valid, or no longer: ask for a confirmation by leaving it out";
         return Err(invalid(["query", "confirm"], message));
     }
     let erasure = app.catalog.begin_erasure(reader.person()).await?;

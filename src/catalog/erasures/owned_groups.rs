@@ -47,7 +47,7 @@ pub(super) async fn noted(catalog: &Catalog, mark: ErasureMark) -> Result<Vec<Uu
     let groups = written.split_whitespace().map(str::parse);
     groups
         .collect::<Result<_, _>>()
-        .map_err(|_| CatalogError::corrupt("the groups of somebody who is erased are none"))
+        .map_err(|_| CatalogError::corrupt("the groups noted for an erasure cannot be read"))
 }
 
 /// Forgets the groups, when the erasure is over.

@@ -50,7 +50,7 @@ fn key_service(given: &GivenSettings) -> Result<Option<KeyServiceSettings>, Sett
     let is_safe = key.starts_with("https://")
         || (key.starts_with("http://") && hosts::host_of(key).as_deref().is_some_and(hosts::is_this_machine));
     if !is_safe {
-        return Err(address.wrong("https://HOST/v1/transit/keys/NAME: it is told the keys of people"));
+        return Err(address.wrong("https://HOST/v1/transit/keys/NAME: people's keys are sent to it"));
     }
     let file = token.value().map(PathBuf::from);
     Ok(Some(KeyServiceSettings {

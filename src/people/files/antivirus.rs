@@ -177,7 +177,7 @@ impl Round {
         Ok(Some(match verdict {
             Verdict::Clean => ScanState::Clean,
             Verdict::Infected(what) => {
-                tracing::warn!(file = %file.id, what, "a file is harmful and is not handed out");
+                tracing::warn!(file = %file.id, what, "a file was found harmful and will not be handed out");
                 ScanState::Infected
             }
             Verdict::Unknown(reason) => {

@@ -176,7 +176,7 @@ impl Archive {
                 .iter()
                 .all(|entry| is_as_long(&entry.name, entry.bytes))
         {
-            return Err(damaged("its manifest speaks of other members than there are"));
+            return Err(damaged("its manifest does not match its members"));
         }
         Ok(())
     }
@@ -229,7 +229,7 @@ fn verified(whole: &Region) -> io::Result<Result<u64, ArchiveError>> {
     let said = whole.bytes(covered, COMMENT_BYTES)?;
     let Some(said) = said.strip_prefix(COMMENT.as_bytes()) else {
         return Ok(Err(damaged(
-            "it does not end with its digest, as an archive does that is as it was written",
+            "it does not end with its digest, as every intact archive does",
         )));
     };
     let mut digest = Sha256::new();

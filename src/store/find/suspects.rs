@@ -187,7 +187,8 @@ impl Finder {
         let mut asked = Vec::new();
         for ((_, ids), offsets) in by_bucket.into_iter().zip(offsets) {
             let entries = section.entries(&offsets);
-            let entries = entries.ok_or_else(|| object.place().damaged(&"its index of ids is none"))?;
+            let entries =
+                entries.ok_or_else(|| object.place().damaged(&"its index of ids cannot be read"))?;
             if !entries.is_empty() {
                 asked.push((ids, entries));
             }

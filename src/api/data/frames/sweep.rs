@@ -17,7 +17,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_mins(1);
 pub async fn sweep(app: AppState, stop: CancellationToken) {
     loop {
         if let Err(error) = sweep_once(&app).await {
-            tracing::warn!(%error, "frames that are over stay until the next look");
+            tracing::warn!(%error, "expired frames could not be removed; will try again");
         }
         tokio::select! {
             () = stop.cancelled() => return,
@@ -38,7 +38,7 @@ async fn sweep_once(app: &App) -> Result<(), FrameError> {
         match app.frames.discard(&frame).await {
             // Damage to what belongs to one person does not keep the frames of others.
             Err(FrameError::Store(error)) if error.is_damage() => {
-                tracing::error!(frame = %frame.id, %error, "a frame that is over stays; run `almanac check`");
+                tracing::error!(frame = %frame.id, %error, "an expired frame stays; run `almanac check`");
             }
             // If another node was faster, the frame is gone as well.
             discarded => {

@@ -143,7 +143,7 @@ pub(super) struct Unanswered(ApiError);
 
 impl fmt::Display for Unanswered {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("what the query reads cannot be had")
+        formatter.write_str("what the query reads is not available")
     }
 }
 

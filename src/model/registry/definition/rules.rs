@@ -121,7 +121,7 @@ fn fault_of_required(definition: &Definition) -> Option<Fault> {
     let required = definition.schema.as_ref()?.get("required")?.as_array()?;
     let mut names = required.iter().filter_map(Value::as_str);
     let name = names.find(|name| OF_EACH_ROW.contains(name))?;
-    let message = format!("{name} is found out for each record, and is none of its members; require sources");
+    let message = format!("{name} is determined for each record and is not a member of it; require sources");
     Some(Fault::new(at_schema(&["required"]), "required", message).with_value(name))
 }
 

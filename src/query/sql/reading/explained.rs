@@ -216,10 +216,10 @@ fn before(message: &str, end: usize) -> Option<&str> {
 }
 
 /// The message for a failure that means nothing to the author of a query.
-pub(in crate::query::sql) const UNPLANNED: &str = "the query cannot be planned; say it in another way";
+pub(in crate::query::sql) const UNPLANNED: &str = "the query cannot be planned; write it another way";
 
 /// The message for what the engine does not know, and describes in words of its own.
-const UNSUPPORTED_PART: &str = "the query has a part that is not supported; say it in another way";
+const UNSUPPORTED_PART: &str = "the query has a part that is not supported; write it another way";
 
 /// Prefixes of DataFusion's errors, which mean nothing to the author of a query.
 const KINDS: [&str; 10] = [

@@ -24,7 +24,7 @@ pub(super) fn has_subqueries(expr: &Expr) -> Result<bool> {
 pub(super) fn refuse_subqueries(expr: &Expr) -> Result<()> {
     if has_subqueries(expr)? {
         return plan_err!(
-            "EXISTS, IN, ANY and ALL with a query belong into WHERE, HAVING, or the ON of an inner join; \
+            "EXISTS, IN, ANY and ALL with a query belong in WHERE, HAVING, or the ON of an inner join; \
              join the query, or count its rows, to have it as a value"
         );
     }
