@@ -41,14 +41,14 @@ impl Lexicon {
         if self.identical && (nulls.is_none() || self.has_all(keys)) {
             return Int32Array::try_new(keys.clone(), nulls);
         }
-        // The key of a null can be anything, but not every reader takes one that the dictionary does not have
-        // (Polars refuses it).
+        // The key of a null can be anything, but not every reader takes one that the dictionary does not
+        // have (Polars refuses it).
         let translate = |key: &i32| self.translation.get(*key as usize).copied().unwrap_or(0);
         Int32Array::try_new(keys.iter().map(translate).collect(), nulls)
     }
 
-    /// Whether the dictionary of the previous batch has each of these keys, those of nulls too. Looks at all of
-    /// them, which is quicker than to stop at the first.
+    /// Whether the dictionary of the previous batch has each of these keys, those of nulls too. Looks at all
+    /// of them, which is quicker than to stop at the first.
     fn has_all(&self, keys: &[i32]) -> bool {
         let greatest = keys.iter().map(|key| key.cast_unsigned()).max();
         greatest.is_none_or(|greatest| (greatest as usize) < self.translation.len())
