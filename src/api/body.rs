@@ -16,7 +16,7 @@ pub fn content_encoding(headers: &HeaderMap) -> Result<ContentEncoding, ApiError
         .map_err(|unknown| ApiError::unsupported_media_type(unknown.to_string()))
 }
 
-/// A header as text; `None` if it is not text, which no known value is.
+/// A header as text. One that is not text is U+FFFD, which no known value is.
 #[must_use]
 pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).map(text_of)

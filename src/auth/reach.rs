@@ -16,7 +16,7 @@ const SCOPE: &str = "svc_scope";
 const TYPES: &str = "svc_types";
 
 /// The prefix where everything is a read, whatever the method.
-const READING: &str = "/data/";
+pub const READING: &str = "/data/";
 /// The prefix for sending records, whose types the path or the body names.
 const RECORDING: &str = "/ingest/v1/record";
 /// The prefix for sending records in every form.

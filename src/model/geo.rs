@@ -8,6 +8,8 @@ use std::fmt;
 
 /// Mean radius of the earth (IUGG), in metres.
 pub const EARTH_RADIUS_METERS: f64 = 6_371_008.8;
+/// Distances that are calculated in two ways differ by less: by what is rounded, which is far less.
+pub const DOUBTFUL_METERS: f64 = 0.01;
 
 /// A point in degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]

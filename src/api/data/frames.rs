@@ -37,6 +37,7 @@ use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
+use crate::auth::grants::Refused;
 use crate::auth::grounds::Grounds;
 use crate::auth::reach::Beyond;
 use crate::auth::tickets::InvalidTicket;
@@ -323,7 +324,7 @@ async fn grounds_of(app: &App, reader: &Reader) -> Result<String, ApiError> {
         )
     })?;
     if !app.grants.still_given(reader).await? {
-        return Err(ApiError::forbidden("this data is not shared with you"));
+        return Err(Refused.into());
     }
     serde_json::to_string(&grounds).map_err(ApiError::internal)
 }

@@ -1,3 +1,5 @@
+//! Where settings come from, which values they take, and that the pages tell of each.
+
 use super::given::{Origin, Sources};
 use super::table::{Entry, SETTINGS};
 use super::*;

@@ -7,14 +7,12 @@
 
 use std::ops::Range;
 
-use crate::model::geo::{EARTH_RADIUS_METERS, Position};
+use crate::model::geo::{DOUBTFUL_METERS, EARTH_RADIUS_METERS, Position};
 use crate::model::time::Instant;
 use crate::query::ground::turn::Turn;
 
 /// So many stays are not halved.
 const FEW: usize = 8;
-/// The metres by which a box must be farther away to be passed over: rounding is far less.
-const DOUBT: f64 = 0.01;
 const METRES: f64 = 1_000.0;
 
 /// The places of some stays, which come one after the other.
@@ -121,7 +119,7 @@ impl EarlierPlaces {
         while let Some((away, number)) = open.pop() {
             turn.spend(1);
             let part = self.parts.get(number).filter(|part| part.latest > moment);
-            let Some(part) = part.filter(|_| away <= reach + DOUBT) else {
+            let Some(part) = part.filter(|_| away <= reach + DOUBTFUL_METERS) else {
                 continue;
             };
             if let Some(first) = part.halves {

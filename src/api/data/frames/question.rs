@@ -6,10 +6,9 @@ use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
 
 use crate::api::problem::{ApiError, invalid};
+use crate::auth::reach::READING;
 use crate::output::OutputMethod;
 
-/// The prefix of every question's path.
-const QUESTIONS: &str = "/data/";
 /// The most bytes of a question: more than any address that clients can send.
 const LONGEST_QUESTION: usize = 64 << 10;
 /// Parameters about the form of an answer, which the frame sets itself.
@@ -22,7 +21,7 @@ pub(super) fn question_address(text: &str, public_url: &str, format: OutputMetho
         return Err(refused("the question is longer than any address can be"));
     }
     let asked = text.strip_prefix(public_url).unwrap_or(text);
-    if !asked.starts_with(QUESTIONS) {
+    if !asked.starts_with(READING) {
         return Err(refused(
             "expected the path and query of a read below /data/, such as /data/v1alpha1/metric/…",
         ));

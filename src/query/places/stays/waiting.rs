@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::model::geo::{EARTH_RADIUS_METERS, Position};
+use crate::model::geo::{DOUBTFUL_METERS, EARTH_RADIUS_METERS, Position};
 use crate::query::ground::turn::Turn;
 
 use super::update::{NEAR, Update};
@@ -14,8 +14,6 @@ use super::update::{NEAR, Update};
 /// How many boxes, or updates, have a box of the next level around them, as a power of two.
 const STEP: usize = 4;
 const LEVELS: usize = 5;
-/// The metres by which a box must be nearer or farther to tell: rounding is far less.
-const DOUBT: f64 = 0.01;
 
 /// Updates by time.
 #[derive(Debug, Default)]
@@ -162,9 +160,9 @@ impl Surrounding {
             squares += away * away;
             farthest = farthest.max(away);
         }
-        if farthest > NEAR + DOUBT {
+        if farthest > NEAR + DOUBTFUL_METERS {
             return Some(false);
         }
-        (squares < (NEAR - DOUBT) * (NEAR - DOUBT)).then_some(true)
+        (squares < (NEAR - DOUBTFUL_METERS) * (NEAR - DOUBTFUL_METERS)).then_some(true)
     }
 }
