@@ -12,7 +12,6 @@ use super::bounds::bounded::Bounded;
 use super::meaning::all_years::{self, AtTimeZone};
 use super::meaning::any_item::AnyItem;
 use super::meaning::choices;
-use super::meaning::cut_text::CutText;
 use super::meaning::exact_sum::ExactSum;
 use super::meaning::moving::Moving;
 use crate::model::time::Instant;
@@ -55,7 +54,6 @@ pub(super) fn scalars(state: &SessionState, now: Instant) -> Vec<Arc<ScalarUDF>>
     allowed.push(Arc::new(ScalarUDF::new_from_impl(LocalDay::new())));
     allowed.push(Arc::new(ScalarUDF::new_from_impl(AtTimeZone::new())));
     allowed.push(Arc::new(ScalarUDF::new_from_impl(AnyItem::new())));
-    allowed.push(Arc::new(ScalarUDF::new_from_impl(CutText::new())));
     allowed
 }
 
@@ -95,7 +93,7 @@ mod tests {
         tanh to_date to_hex to_local_time to_time to_timestamp to_timestamp_micros to_timestamp_millis \
         to_timestamp_nanos to_timestamp_seconds to_unixtime trunc try_cast_to_type union_extract \
         union_tag upper uuid \
-        any_item at_time_zone cut_text local_day";
+        any_item at_time_zone local_day";
 
     /// A new version of the engine may have functions that nobody has looked at.
     #[test]

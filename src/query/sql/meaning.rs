@@ -7,9 +7,8 @@
 //! [`exact_sum`]) nor do distances from them ([`wide_frames`]), what has left a frame has no part in its
 //! sum ([`moving`]), an order changes no count ([`unordered`]), zero is one number ([`one_zero`]), a moment
 //! has a value in all years ([`moments`], [`choices`], [`all_years`]), also at times that clocks show twice
-//! or never ([`local_times`]), a span of time has one length ([`spans`], [`extract`]), and a text the one of
-//! its type ([`cut_text`]). Knows expressions, functions and arrays; knows nothing of the text of a query or
-//! of what its tables hold.
+//! or never ([`local_times`]), and a span of time one length ([`spans`], [`extract`]). Knows expressions,
+//! functions and arrays; knows nothing of the text of a query or of what its tables hold.
 
 pub(super) mod all_years;
 pub(super) mod any_item;
@@ -17,7 +16,6 @@ mod by_array;
 pub(super) mod by_row;
 pub(super) mod checked;
 pub(super) mod choices;
-pub(super) mod cut_text;
 mod date_trunc;
 pub(super) mod exact_sum;
 mod extract;

@@ -117,27 +117,27 @@ async fn keys_of_one_column_do_not_change_the_names_of_columns() {
 }
 
 #[tokio::test]
-async fn a_column_that_is_cut_is_called_as_one_that_is_converted() {
+async fn a_column_that_is_cut_keeps_its_name() {
     let person = person();
     beating(&person).await;
     for (text, expected) in [
         (
             "SELECT CAST(h.value AS varchar(2)) FROM heart_rate h ORDER BY h.value DESC LIMIT 1",
-            json!({"h.value": "70"}),
+            json!({"value": "70"}),
         ),
         (
             "SELECT CAST(value AS varchar(2)) FROM heart_rate ORDER BY heart_rate.value DESC LIMIT 1",
-            json!({"heart_rate.value": "70"}),
+            json!({"value": "70"}),
         ),
         (
             "SELECT CAST(h.value AS varchar(2)), count(*) AS n FROM heart_rate h GROUP BY h.value \
              ORDER BY h.value LIMIT 1",
-            json!({"h.value": "60", "n": 2}),
+            json!({"value": "60", "n": 2}),
         ),
         (
             "SELECT CAST(a.value AS varchar(2)), b.value AS whole FROM heart_rate a JOIN heart_rate b \
              ON a.uuid = b.uuid ORDER BY a.value DESC, b.uuid LIMIT 1",
-            json!({"a.value": "70", "whole": 70.25}),
+            json!({"value": "70", "whole": 70.25}),
         ),
         (
             "SELECT max(CAST(value AS varchar(1))) AS short, max(value) AS whole FROM heart_rate",
@@ -148,9 +148,72 @@ async fn a_column_that_is_cut_is_called_as_one_that_is_converted() {
              ORDER BY 1 LIMIT 1",
             json!({"short": "6", "value": 60.5, "n": 2}),
         ),
+        (
+            "SELECT x.value FROM (SELECT CAST(value AS varchar(1)) FROM heart_rate WHERE value > 70) x",
+            json!({"value": "7"}),
+        ),
+        (
+            "WITH x AS (SELECT CAST(h.value AS varchar(1)) FROM heart_rate h WHERE h.value > 70) \
+             SELECT value FROM x",
+            json!({"value": "7"}),
+        ),
+        (
+            "SELECT CAST(value AS varchar(1)) FROM heart_rate UNION ALL SELECT '8' \
+             ORDER BY value DESC LIMIT 1",
+            json!({"value": "8"}),
+        ),
+        (
+            "SELECT DISTINCT CAST(value AS varchar(1)) FROM heart_rate ORDER BY value LIMIT 1",
+            json!({"value": "6"}),
+        ),
     ] {
         assert_eq!(rows(&person, text).await, [expected], "{text}");
     }
+}
+
+#[tokio::test]
+async fn what_is_cut_is_told_apart_from_its_column() {
+    let person = person();
+    beating(&person).await;
+    for text in [
+        "SELECT a.value FROM heart_rate a JOIN heart_rate b \
+         ON CAST(a.uuid AS varchar(36)) = CAST(b.uuid AS varchar(36)) WHERE b.value > 70",
+        "SELECT a.value FROM heart_rate a JOIN heart_rate b \
+         ON CAST(a.value AS varchar(2)) = left(CAST(b.value AS text), 2) WHERE b.value > 70",
+        "SELECT value FROM heart_rate WHERE CAST(value AS varchar(2)) IN \
+         (SELECT left(CAST(b.value AS text), 2) FROM heart_rate b WHERE b.value > 70)",
+        "SELECT value FROM heart_rate a WHERE EXISTS (SELECT 1 FROM heart_rate b \
+         WHERE CAST(a.value AS varchar(2)) = left(CAST(b.value AS text), 2) AND b.value > 70)",
+        "SELECT (SELECT max(b.value) FROM heart_rate b WHERE CAST(a.value AS varchar(5)) = \
+         CAST(b.value AS text)) AS value FROM heart_rate a WHERE a.value > 70",
+        "WITH t AS (SELECT max(value) AS most FROM heart_rate \
+         ORDER BY max(CAST(value AS varchar(1))), max(CAST(value AS varchar(2)))) \
+         SELECT most AS value FROM t",
+    ] {
+        assert_eq!(rows(&person, text).await, [json!({"value": 70.25})], "{text}");
+    }
+}
+
+#[tokio::test]
+async fn rows_are_sorted_by_a_column_whose_name_another_one_has() {
+    let person = person();
+    beating(&person).await;
+    for (text, expected) in [
+        (
+            "SELECT -h.value AS value FROM heart_rate h ORDER BY h.value DESC LIMIT 1",
+            json!({"value": -70.25}),
+        ),
+        (
+            "SELECT -h.value AS value, h.value FROM heart_rate h \
+             ORDER BY lower(h.unit), h.value DESC LIMIT 1",
+            json!({"value": -70.25, "value_2": 70.25}),
+        ),
+    ] {
+        assert_eq!(rows(&person, text).await, [expected], "{text}");
+    }
+    let both = "SELECT -h.value AS value FROM heart_rate h ORDER BY h.value > 70, value";
+    let message = wrong(&person, both).await;
+    assert!(message.contains("ambiguous"), "{message}");
 }
 
 #[tokio::test]

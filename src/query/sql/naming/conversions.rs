@@ -6,26 +6,18 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Select, Value,
-};
+use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Select, Value};
 
 use crate::query::sql::meaning::all_years::AtTimeZone;
-use crate::query::sql::meaning::cut_text::CutText;
 use crate::query::sql::walking::{change_expressions, look_at_expressions};
 
 /// Whether an expression has the name of what it is made from.
 pub(super) fn keeps_name(expr: &Expr) -> bool {
     match expr {
         Expr::Cast { .. } => true,
-        Expr::Function(call) => is_conversion(&call.name),
+        Expr::Function(call) => call.name.to_string() == AtTimeZone::NAME,
         _ => false,
     }
-}
-
-/// Whether this is a function that has the name of its first argument.
-fn is_conversion(function: &ObjectName) -> bool {
-    [AtTimeZone::NAME, CutText::NAME].contains(&function.to_string().as_str())
 }
 
 /// The conversions in calls of functions that differ in conversions only.
@@ -67,7 +59,7 @@ fn unconverted(mut expr: Expr) -> Expr {
 fn converted(expr: &mut Expr) -> Option<Expr> {
     let inner = match expr {
         Expr::Cast { expr: inner, .. } | Expr::Nested(inner) => inner.as_mut(),
-        Expr::Function(call) if is_conversion(&call.name) => match &mut call.args {
+        Expr::Function(call) if call.name.to_string() == AtTimeZone::NAME => match &mut call.args {
             FunctionArguments::List(list) => match list.args.first_mut() {
                 Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(inner))) => inner,
                 _ => return None,

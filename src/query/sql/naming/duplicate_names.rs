@@ -1,27 +1,32 @@
 //! Columns of an answer whose names are the same, which the planner refuses: it wants a name of its own for
-//! each column of a SELECT.
+//! each column of a SELECT, and for each that ORDER BY adds to them.
 //!
 //! Only where the planner refused a query for that, its outermost SELECTs are rewritten: `*` becomes the
 //! columns that it stands for, those of `REPLACE` among them, a column whose name an earlier one has gets the
 //! name that the answer gives it, and an expression without a name gets one to be planned with, which is
-//! taken away from it afterwards. Knows the grammar and plans.
+//! taken away from it afterwards. So does what has the name of another column by which ORDER BY sorts, as in
+//! `SELECT left(t.a, 2) AS a FROM t ORDER BY t.a`. Knows the grammar and plans.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DataFusionError, Result, SchemaError, plan_err};
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::{Expr as Planned, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, Query, ReplaceSelectElement, Select, SelectItem, SetExpr,
+    Expr, GroupByExpr, Ident, OrderBy, Query, ReplaceSelectElement, Select, SelectItem, SetExpr, Visit,
 };
 
 use super::columns::unique_names;
 use super::group_keys::{self, KEY};
 use super::planned_name;
 use crate::query::sql::unfolding::in_plan;
+use crate::query::sql::walking::look_at_expressions;
 
-/// The beginning of the names that expressions are planned with.
+/// The beginning of the names that expressions are planned with. After a number and a space may come the name
+/// that the query gives to one.
 const PLANNED_PREFIX: &str = "__column_";
 
 /// Whether a query was refused because of names that are the same.
@@ -145,7 +150,10 @@ pub(in crate::query::sql) fn named_apart(query: &mut Query, spelled_out: Vec<Vec
     let mut spelled_out = spelled_out.into_iter();
     let mut planned_as = 0;
     let mut most = 0;
-    for_each_outermost(&mut query.body, &mut |select: &mut Select| {
+    for_each_outermost(query, &mut |select: &mut Select, order: Option<&OrderBy>| {
+        let sorted_by = order
+            .map(|order| names_of_tables(order, select))
+            .unwrap_or_default();
         let selected = std::mem::take(&mut select.projection).into_iter();
         let mut known: Vec<(SelectItem, Vec<SelectItem>)> = Vec::new();
         let items = selected.flat_map(|item| {
@@ -163,11 +171,13 @@ pub(in crate::query::sql) fn named_apart(query: &mut Query, spelled_out: Vec<Vec
         most = most.max(items.len());
         let names: Vec<String> = items
             .iter()
-            .map(|item| {
-                name(item).unwrap_or_else(|| {
+            .map(|item| match name(item) {
+                Some(name) if !(is_aliased(item) && sorted_by.contains(&name)) => name,
+                given => {
                     planned_as += 1;
-                    format!("{PLANNED_PREFIX}{planned_as}")
-                })
+                    let given = given.map(|name| format!(" {name}")).unwrap_or_default();
+                    format!("{PLANNED_PREFIX}{planned_as}{given}")
+                }
             })
             .collect();
         let held: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -200,7 +210,10 @@ pub(in crate::query::sql) fn own_names(plan: &LogicalPlan) -> Result<HashMap<Str
             if let Planned::Alias(Alias { expr, name, .. }) = expr
                 && name.starts_with(PLANNED_PREFIX)
             {
-                let own = group_keys::own_name(&expr.qualified_name().1);
+                let own = match name.split_once(' ') {
+                    Some((_, given)) => given.to_owned(),
+                    None => group_keys::own_name(&expr.qualified_name().1),
+                };
                 if !own.starts_with(PLANNED_PREFIX) {
                     names.entry(name.clone()).or_insert(own);
                 }
@@ -221,17 +234,56 @@ fn outermost(body: &SetExpr) -> Vec<&Select> {
     }
 }
 
-/// Calls `each` with every one of them.
-fn for_each_outermost(body: &mut SetExpr, each: &mut impl FnMut(&mut Select)) {
+/// Calls `each` with every one of them, and with the order of its rows that it is asked for by itself.
+fn for_each_outermost(query: &mut Query, each: &mut impl FnMut(&mut Select, Option<&OrderBy>)) {
+    for_each_in(&mut query.body, query.order_by.as_ref(), each);
+}
+
+fn for_each_in(
+    body: &mut SetExpr,
+    order: Option<&OrderBy>,
+    each: &mut impl FnMut(&mut Select, Option<&OrderBy>),
+) {
     match body {
-        SetExpr::Select(select) => each(select),
-        SetExpr::Query(query) => for_each_outermost(&mut query.body, each),
+        SetExpr::Select(select) => each(select, order),
+        SetExpr::Query(query) => for_each_outermost(query, each),
         SetExpr::SetOperation { left, right, .. } => {
-            for_each_outermost(left, each);
-            for_each_outermost(right, each);
+            for_each_in(left, None, each);
+            for_each_in(right, None, each);
         }
         _ => {}
     }
+}
+
+/// The names that ORDER BY finds in tables, and by which nothing means a column of the answer.
+fn names_of_tables(order: &OrderBy, select: &Select) -> HashSet<String> {
+    let (mut of_tables, mut alone) = names_in(order);
+    for may_mean_column in [&select.having, &select.qualify] {
+        alone.extend(names_in(may_mean_column).1);
+    }
+    alone.extend(names_in(&select.distinct).1);
+    of_tables.retain(|name| !alone.contains(name));
+    of_tables
+}
+
+/// The names that follow those of tables, and those that stand alone.
+fn names_in(part: &impl Visit) -> (HashSet<String>, HashSet<String>) {
+    let (mut of_tables, mut alone) = (HashSet::new(), HashSet::new());
+    let ControlFlow::Continue(()) = look_at_expressions(part, &mut |expr| -> ControlFlow<Infallible> {
+        match expr {
+            Expr::Identifier(name) => {
+                alone.insert(planned_name(name));
+            }
+            Expr::CompoundIdentifier(names) => of_tables.extend(names.last().map(planned_name)),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+    (of_tables, alone)
+}
+
+const fn is_aliased(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::ExprWithAlias { .. })
 }
 
 const fn is_wildcard(item: &SelectItem) -> bool {

@@ -5,9 +5,9 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{CharacterLength, DataType, Expr, Value, VisitorMut};
-
-use crate::query::sql::meaning::cut_text::CutText;
+use datafusion::sql::sqlparser::ast::{
+    CharacterLength, DataType, Expr, Ident, Select, SelectItem, Value, VisitorMut,
+};
 
 use super::called::call;
 use super::distinct_from::taken;
@@ -18,15 +18,40 @@ pub(super) struct ShortTexts;
 impl VisitorMut for ShortTexts {
     type Break = Infallible;
 
+    /// A column that is made into another type keeps its name, also if it is cut.
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) = item
+                && let Some(alias) = column_cut(expr)
+            {
+                let expr = taken(expr);
+                *item = SelectItem::ExprWithAlias { expr, alias };
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
         if let Expr::Cast { data_type, .. } = expr
             && let Some(length) = length_of(data_type)
         {
             *data_type = DataType::Varchar(None);
             let length = Expr::Value(Value::Number(length.to_string(), false).into());
-            *expr = call(CutText::NAME, vec![taken(expr), length]);
+            *expr = call("left", vec![taken(expr), length]);
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// The column that is all of what `expr` makes into a text of some length.
+fn column_cut(expr: &Expr) -> Option<Ident> {
+    match expr {
+        Expr::Cast { expr, data_type, .. } if length_of(data_type).is_some() => match expr.as_ref() {
+            Expr::Identifier(name) => Some(name.clone()),
+            Expr::CompoundIdentifier(names) => names.last().cloned(),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -50,12 +75,12 @@ mod tests {
         for (text, expected) in [
             (
                 "SELECT CAST(t.a AS VARCHAR(2)) FROM t",
-                "SELECT cut_text(CAST(t.a AS VARCHAR), 2) FROM t",
+                "SELECT left(CAST(t.a AS VARCHAR), 2) AS a FROM t",
             ),
             (
                 "SELECT upper(a::varchar(2)) FROM t WHERE CAST(CAST(b AS varchar(3)) AS varchar(1)) = 'x'",
-                "SELECT upper(cut_text(a::VARCHAR, 2)) FROM t WHERE \
-                 cut_text(CAST(cut_text(CAST(b AS VARCHAR), 3) AS VARCHAR), 1) = 'x'",
+                "SELECT upper(left(a::VARCHAR, 2)) FROM t WHERE left(CAST(left(CAST(b AS VARCHAR), 3) \
+                 AS VARCHAR), 1) = 'x'",
             ),
             (
                 "SELECT CAST(a AS VARCHAR) FROM t",
