@@ -241,20 +241,47 @@ async fn columns_keys_and_patterns_of_a_query_are_limited() {
         let keys: Vec<String> = (0..count).map(|key| format!("round(value, {key})")).collect();
         keys.join(", ")
     };
-    let sums = |window: &str| {
-        let sums: Vec<String> = (0..101)
-            .map(|sum| format!("sum(value + {sum}) OVER ({window})"))
+    let windows = |times: usize, call: &str, window: &str| {
+        let calls: Vec<String> = (0..times)
+            .map(|time| format!("{call} OVER ({window})").replace('#', &time.to_string()))
             .collect();
-        format!("SELECT {} FROM heart_rate", sums.join(", "))
+        format!("SELECT {} FROM heart_rate", calls.join(", "))
     };
+    let running = "PARTITION BY unit, value, uuid ORDER BY start_date";
+    let moving = "PARTITION BY unit ORDER BY start_date ROWS BETWEEN # PRECEDING AND CURRENT ROW";
+    let receding = "PARTITION BY unit ORDER BY start_date ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING";
     for (text, expected) in [
         (
             format!("SELECT count(*) OVER (PARTITION BY {}) FROM heart_rate", keys(33)),
             "more than 32 keys of PARTITION BY",
         ),
         (
-            sums("PARTITION BY unit"),
+            windows(101, "sum(value + #)", "PARTITION BY unit"),
             "more than 100 keys in all windows together",
+        ),
+        (
+            windows(34, "max(value + #)", running),
+            "more than 100 keys in all windows together",
+        ),
+        (
+            windows(101, "min(value + #)", receding),
+            "more than 100 keys in all windows together",
+        ),
+        (
+            windows(34, "count(value + #)", running),
+            "more than 100 keys in all windows together",
+        ),
+        (
+            windows(101, "row_number()", moving),
+            "more than 100 keys in all windows together",
+        ),
+        (
+            windows(
+                17,
+                "sum(value + #)",
+                &format!("PARTITION BY {} ORDER BY start_date", keys(31)),
+            ),
+            "more than 512 keys, counted with each function",
         ),
         (
             format!("SELECT value FROM heart_rate ORDER BY {}", keys(257)),
@@ -300,12 +327,15 @@ async fn columns_keys_and_patterns_of_a_query_are_limited() {
         let message = wrong(&person, &text).await;
         assert!(message.contains(expected), "{message}");
     }
-    // Windows that are computed together count once, unless they have the whole partition in view.
-    assert!(
-        rows(&person, &sums("PARTITION BY unit ORDER BY start_date"))
-            .await
-            .is_empty()
-    );
+    // Windows that are computed together count once, unless the results of their functions have an order.
+    for text in [
+        windows(101, "sum(value + #)", "PARTITION BY unit ORDER BY start_date"),
+        windows(101, "lag(value, #)", "PARTITION BY unit ORDER BY start_date"),
+        windows(33, "max(value + #)", running),
+        windows(33, "row_number()", moving),
+    ] {
+        assert!(rows(&person, &text).await.is_empty(), "{text}");
+    }
 }
 
 #[tokio::test]
