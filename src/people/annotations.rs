@@ -188,7 +188,7 @@ impl Annotations {
     }
 
     /// Replaces an annotation with what `body` describes. Its records remain its own, so it keeps its type,
-    /// which `body` may omit; and if it is deleted, it stays deleted.
+    /// which `body` may omit, and levels do not become amounts; and if it is deleted, it stays deleted.
     pub async fn replace(
         &self,
         person: PersonId,
@@ -207,10 +207,15 @@ impl Annotations {
                 let fault = Fault::new(["body", "annotation_type"], "value_error", message);
                 return Err(DocumentError::Invalid(vec![fault]));
             }
-            if kept.fault_of_amounts().is_none()
-                && let Some(fault) = root.fault_of_amounts()
-            {
-                return Err(DocumentError::Invalid(vec![fault]));
+            let fault_of_amounts = root
+                .fault_of_amounts()
+                .filter(|_| kept.fault_of_amounts().is_none());
+            let faults: Vec<Fault> = fault_of_amounts
+                .into_iter()
+                .chain(kept.fault_of_adding_up(&root))
+                .collect();
+            if !faults.is_empty() {
+                return Err(DocumentError::Invalid(faults));
             }
             let after = Document {
                 body: written(KIND, id, &root)?,

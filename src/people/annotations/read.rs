@@ -73,6 +73,19 @@ impl AnnotationRoot {
         let is_wrong = measured.kind() == MetricKind::Cumulative && scale.min_allowed < 0;
         is_wrong.then(|| Fault::new(loc, "value_error", message).with_value(scale.min_allowed))
     }
+
+    /// Numbers that were recorded as levels may be below 0, so they do not become amounts. Answers of yes or
+    /// no are never below it.
+    #[must_use]
+    pub fn fault_of_adding_up(&self, replacement: &Self) -> Option<Fault> {
+        let is_added_up = |root: &Self| root.metric_kind() == Some(MetricKind::Cumulative);
+        let are_numbers = matches!(replacement, Self::Numeric(_) | Self::Scale(_));
+        let message = "the values of a discrete annotation do not become amounts, which are added up and are \
+                       never below 0; make another one instead";
+        let loc = ["body", "measurement_spec", "metric_kind"];
+        (are_numbers && is_added_up(replacement) && !is_added_up(self))
+            .then(|| Fault::new(loc, "value_error", message))
+    }
 }
 
 fn read(body: &Part<'_>) -> Read<AnnotationRoot> {

@@ -686,12 +686,51 @@ async fn amounts_that_are_added_up_are_never_below_0() {
     drift["measurement_spec"]["scale"]["min_allowed"] = json!(-5);
     let discrete = create(&person, &drift).await;
     drift["measurement_spec"]["metric_kind"] = json!("cumulative");
-    for reply in [
-        person.post(PATH, &drift).await,
-        person.put(&at(&discrete), &drift).await,
-    ] {
-        assert_eq!(reply.faults(), ["body.measurement_spec.scale.min_allowed"]);
+    let reply = person.post(PATH, &drift).await;
+    assert_eq!(reply.faults(), ["body.measurement_spec.scale.min_allowed"]);
+    let reply = person.put(&at(&discrete), &drift).await;
+    assert_eq!(
+        reply.faults(),
+        [
+            "body.measurement_spec.scale.min_allowed",
+            "body.measurement_spec.metric_kind"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn levels_do_not_become_amounts() {
+    let person = person();
+    let counted = |kind: &str| {
+        let mut cups = numeric("Cups");
+        cups["measurement_spec"] =
+            json!({"measurement_type": "count", "metric_kind": kind, "count": {"value": 1}});
+        cups
+    };
+    let mut uncounted = numeric("Cups");
+    uncounted["measurement_spec"] = json!(null);
+    let mut mood = scale("Mood");
+    let made = [
+        (create(&person, &counted("discrete")).await, counted("cumulative")),
+        (create(&person, &uncounted).await, counted("cumulative")),
+        (create(&person, &mood).await, {
+            mood["measurement_spec"]["metric_kind"] = json!("cumulative");
+            mood
+        }),
+    ];
+    for (annotation, added_up) in made {
+        let reply = person.put(&at(&annotation), &added_up).await;
+        assert_eq!(reply.faults(), ["body.measurement_spec.metric_kind"]);
+        person.put(&at(&annotation), &annotation).await.must_be(200);
     }
+    let amounts = create(&person, &counted("cumulative")).await;
+    for kind in ["cumulative", "discrete"] {
+        person.put(&at(&amounts), &counted(kind)).await.must_be(200);
+    }
+    let mut answers = yes_no("Did I?");
+    let made = create(&person, &answers).await;
+    answers["measurement_spec"]["metric_kind"] = json!("cumulative");
+    person.put(&at(&made), &answers).await.must_be(200);
 }
 
 #[tokio::test]
