@@ -237,6 +237,21 @@ async fn a_column_is_replaced_also_beside_others_of_its_name() {
              JOIN heart_rate b ON a.id = b.uuid WHERE b.value > 70",
             json!({"id": id(3), "value": 140.5, "value_2": 70.25}),
         ),
+        (
+            "(WITH x AS (SELECT 1 AS a) SELECT * REPLACE (2 AS a) FROM x)",
+            json!({"a": 2}),
+        ),
+        (
+            "WITH x AS (SELECT 5 AS a) (WITH x AS (SELECT 1 AS b), y AS (SELECT b, 3 AS c FROM x) \
+             SELECT * REPLACE (2 AS b), y.c FROM x JOIN y USING (b))",
+            json!({"b": 2, "c": 3, "c_2": 3}),
+        ),
+        (
+            "(WITH x AS (SELECT 1 AS a) SELECT * REPLACE (2 AS a) FROM x) UNION ALL \
+             (WITH x AS (SELECT 7 AS b, 8 AS c) SELECT * REPLACE (9 AS b) FROM (SELECT b FROM x) y) \
+             ORDER BY 1 DESC LIMIT 1",
+            json!({"a": 9}),
+        ),
     ] {
         assert_eq!(rows(&person, text).await, [expected], "{text}");
     }

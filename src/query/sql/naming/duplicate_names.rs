@@ -16,7 +16,7 @@ use datafusion::common::{DFSchema, DataFusionError, Result, SchemaError, plan_er
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::{Expr as Planned, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, OrderBy, Query, ReplaceSelectElement, Select, SelectItem, SetExpr, Visit,
+    Expr, GroupByExpr, Ident, OrderBy, Query, ReplaceSelectElement, Select, SelectItem, SetExpr, Visit, With,
 };
 
 use super::columns::unique_names;
@@ -50,7 +50,7 @@ pub(in crate::query::sql) fn tells_of_names(error: &DataFusionError) -> bool {
 /// stands for before `REPLACE`.
 pub(in crate::query::sql) fn wildcards(query: &Query) -> Vec<(SelectItem, Query)> {
     let mut probes = Vec::new();
-    for select in outermost(&query.body) {
+    for (select, with) in outermost(query, &[]) {
         let mut known: Vec<&SelectItem> = Vec::new();
         for item in select.projection.iter().filter(|item| is_wildcard(item)) {
             if known.contains(&item) {
@@ -58,6 +58,7 @@ pub(in crate::query::sql) fn wildcards(query: &Query) -> Vec<(SelectItem, Query)
             }
             known.push(item);
             let probe = Query {
+                with: joined(&with),
                 body: Box::new(SetExpr::Select(Box::new(Select {
                     projection: vec![replacing_nothing(item.clone())],
                     distinct: None,
@@ -85,9 +86,9 @@ pub(in crate::query::sql) fn wildcards(query: &Query) -> Vec<(SelectItem, Query)
 
 /// Whether some `*` of the outermost SELECTs has other values in some of its columns.
 pub(in crate::query::sql) fn replaces(query: &Query) -> bool {
-    let mut items = outermost(&query.body)
+    let mut items = outermost(query, &[])
         .into_iter()
-        .flat_map(|select| &select.projection);
+        .flat_map(|(select, _)| &select.projection);
     items.any(|item| !replaced(item).is_empty())
 }
 
@@ -224,14 +225,33 @@ pub(in crate::query::sql) fn own_names(plan: &LogicalPlan) -> Result<HashMap<Str
     Ok(names)
 }
 
-/// The SELECTs whose rows are rows of the answer, the one first that names its columns.
-fn outermost(body: &SetExpr) -> Vec<&Select> {
+/// The SELECTs whose rows are rows of the answer, the one first that names its columns, each with the WITH
+/// that it sees, those `around` the query before its own.
+fn outermost<'q>(query: &'q Query, around: &[&'q With]) -> Vec<(&'q Select, Vec<&'q With>)> {
+    let seen: Vec<&With> = around.iter().copied().chain(&query.with).collect();
+    outermost_in(&query.body, &seen)
+}
+
+fn outermost_in<'q>(body: &'q SetExpr, seen: &[&'q With]) -> Vec<(&'q Select, Vec<&'q With>)> {
     match body {
-        SetExpr::Select(select) => vec![select.as_ref()],
-        SetExpr::Query(query) => outermost(&query.body),
-        SetExpr::SetOperation { left, right, .. } => [outermost(left), outermost(right)].concat(),
+        SetExpr::Select(select) => vec![(select.as_ref(), seen.to_vec())],
+        SetExpr::Query(query) => outermost(query, seen),
+        SetExpr::SetOperation { left, right, .. } => {
+            [outermost_in(left, seen), outermost_in(right, seen)].concat()
+        }
         _ => Vec::new(),
     }
+}
+
+/// One WITH for several within each other, whose names are not the same: those that would hide others have
+/// new ones.
+fn joined(withs: &[&With]) -> Option<With> {
+    let (first, within) = withs.split_first()?;
+    let mut joined = With::clone(first);
+    for with in within {
+        joined.cte_tables.extend(with.cte_tables.iter().cloned());
+    }
+    Some(joined)
 }
 
 /// Calls `each` with every one of them, and with the order of its rows that it is asked for by itself.
