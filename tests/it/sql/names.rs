@@ -255,6 +255,15 @@ async fn a_column_is_replaced_also_beside_others_of_its_name() {
     ] {
         assert_eq!(rows(&person, text).await, [expected], "{text}");
     }
+    for text in [
+        "SELECT * REPLACE (2 AS Value) FROM (SELECT 1 AS value)",
+        "SELECT t.* FROM (SELECT * REPLACE (2 AS VALUE) FROM (SELECT 1 AS value)) t",
+    ] {
+        assert_eq!(rows(&person, text).await, [json!({"value": 2})], "{text}");
+    }
+    let twice = "SELECT * REPLACE (1 AS value, 2 AS Value) FROM heart_rate";
+    let message = wrong(&person, twice).await;
+    assert_eq!(message, "line 1, column 36: REPLACE names value more than once");
     let message = wrong(&person, "SELECT * REPLACE (1 AS nosuch) FROM heart_rate").await;
     assert!(message.contains("no column nosuch that REPLACE"), "{message}");
 }

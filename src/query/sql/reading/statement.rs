@@ -32,6 +32,7 @@ use super::named_windows::NamedWindows;
 use super::not_exists;
 use super::parameters::Parameters;
 use super::refusal::{Refusal, Where};
+use super::replaced_columns::ReplacedColumns;
 use super::rows::Rows;
 use super::short_texts::ShortTexts;
 use super::short_times::WithSeconds;
@@ -81,6 +82,9 @@ pub(in crate::query::sql) fn read(
     }
     if let ControlFlow::Break(window) = change_through(query, &mut NamedWindows::default()) {
         return Err(placed(window));
+    }
+    if let ControlFlow::Break(column) = change_through(query, &mut ReplacedColumns) {
+        return Err(placed(column));
     }
     let ControlFlow::Continue(()) = change_through(query, &mut ShortTexts);
     if let ControlFlow::Break(clause) = look_through(query, &mut Clauses::default()) {
