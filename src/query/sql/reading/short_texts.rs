@@ -55,9 +55,12 @@ fn column_cut(expr: &Expr) -> Option<Ident> {
     }
 }
 
-const fn length_of(data_type: &DataType) -> Option<u64> {
+/// The length, if the type gives one: at most the longest that `left` takes, and longer than all texts.
+fn length_of(data_type: &DataType) -> Option<u64> {
     match data_type {
-        DataType::Varchar(Some(CharacterLength::IntegerLength { length, unit: None })) => Some(*length),
+        DataType::Varchar(Some(CharacterLength::IntegerLength { length, unit: None })) => {
+            Some((*length).min(i64::MAX.unsigned_abs()))
+        }
         _ => None,
     }
 }
@@ -81,6 +84,10 @@ mod tests {
                 "SELECT upper(a::varchar(2)) FROM t WHERE CAST(CAST(b AS varchar(3)) AS varchar(1)) = 'x'",
                 "SELECT upper(left(a::VARCHAR, 2)) FROM t WHERE left(CAST(left(CAST(b AS VARCHAR), 3) \
                  AS VARCHAR), 1) = 'x'",
+            ),
+            (
+                "SELECT CAST(a AS VARCHAR(18446744073709551615)) FROM t",
+                "SELECT left(CAST(a AS VARCHAR), 9223372036854775807) AS a FROM t",
             ),
             (
                 "SELECT CAST(a AS VARCHAR) FROM t",
