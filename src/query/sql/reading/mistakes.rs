@@ -38,6 +38,7 @@ pub(super) fn mistake_in(error: &str) -> Option<Mistake> {
         .or_else(|| of_dot(error))
         .or_else(|| of_lateral(error))
         .or_else(|| of_subquery(error))
+        .or_else(|| of_orders(error))
 }
 
 fn of_function(name: &str, message: String) -> Mistake {
@@ -166,6 +167,20 @@ fn of_subquery(error: &str) -> Option<Mistake> {
         })
 }
 
+/// Aggregates that are computed together and want their rows in orders of their own.
+fn of_orders(error: &str) -> Option<Mistake> {
+    let names = ["string_agg", "nth_value", "array_agg"];
+    error
+        .contains("Conflicting ordering requirements in aggregate functions")
+        .then(|| Mistake {
+            message: "string_agg and nth_value, also written array_agg(…)[n], take rows in one order in a \
+                      SELECT; for another one, write array_to_string(array_agg(… ORDER BY …), ','), or \
+                      array_element(array_agg(… ORDER BY …), n)"
+                .to_owned(),
+            place: KnownBy::Names(Vec::from(names.map(str::to_owned))),
+        })
+}
+
 /// The type of the values where the engine keeps each of them once.
 fn of_values(data_type: &str) -> &str {
     data_type
@@ -263,6 +278,13 @@ mod tests {
                  Aggregate plan nodes",
                 "as a value, a subquery about the row around it stands in SELECT and WHERE; elsewhere, write \
                  the name that it has in SELECT, or in a query within",
+            ),
+            (
+                "This feature is not implemented: Conflicting ordering requirements in aggregate functions \
+                 is not supported",
+                "string_agg and nth_value, also written array_agg(…)[n], take rows in one order in a \
+                 SELECT; for another one, write array_to_string(array_agg(… ORDER BY …), ','), or \
+                 array_element(array_agg(… ORDER BY …), n)",
             ),
         ] {
             assert_eq!(message(error), expected);
