@@ -1,9 +1,9 @@
 //! What all questions share.
 //!
-//! From the bottom: how rows are keyed and measured ([`key`], [`row_times`], [`measure`], [`events`]), the
-//! framework of operators and the sweep; files and scans of them; the rows that a permit makes visible, as a
-//! table ([`table`], [`for_others`]); the columns of an answer; and the engine that runs a plan. Knows
-//! nothing of any question.
+//! From the bottom: how rows are keyed and measured ([`key`], [`row_times`], [`row_sizes`], [`measure`],
+//! [`events`]), the framework of operators and the sweep; files and scans of them; the rows that a permit
+//! makes visible, as a table ([`table`], [`for_others`]); the columns of an answer; and the engine that runs
+//! a plan. Knows nothing of any question.
 
 pub mod annotation_definitions;
 pub(in crate::query) mod apart;
@@ -36,6 +36,7 @@ pub(in crate::query) mod partitions_in_turn;
 pub(in crate::query) mod prepared;
 pub(in crate::query) mod questions;
 pub(in crate::query) mod rollups;
+pub(in crate::query) mod row_sizes;
 pub(in crate::query) mod row_times;
 pub(in crate::query) mod scan;
 pub mod shape;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array as _, ArrayRef, BooleanArray, ListArray, RecordBatch, StructArray};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, ListArray, RecordBatch, StructArray};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
@@ -22,6 +22,7 @@ use crate::model::columns::{END, START};
 use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::time::{Instant, TimeRange};
+use crate::query::ground::row_sizes::bytes_of_rows;
 use crate::query::ground::row_times::micros_of;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
 use crate::query::series::{Ranking, SeriesExec, SeriesSpec};
@@ -213,15 +214,6 @@ impl Attaching {
     }
 }
 
-/// The size of the rows, without the spare capacity of their columns.
-fn size_of_rows(rows: &RecordBatch) -> Result<usize> {
-    let mut size = 0;
-    for column in rows.columns() {
-        size += column.to_data().get_slice_memory_size()?;
-    }
-    Ok(size)
-}
-
 /// The samples of a metric that touch the current window or may touch a later one.
 struct OpenSamples {
     schema: SchemaRef,
@@ -285,7 +277,7 @@ impl OpenSamples {
         let mut bins = Vec::new();
         while let Some(batch) = series.next().await.transpose()? {
             // Counted twice: as parts, and again when they become lists.
-            self.made.try_grow(2 * size_of_rows(&batch)?)?;
+            self.made.try_grow(2 * bytes_of_rows(&batch))?;
             bins.push(batch);
             // The samples are in memory, so nothing else yields to deadlines and to the cancellation of
             // callers who have left.

@@ -34,6 +34,14 @@ const MOST_HELD: usize = 8 * STRETCH_ROWS as usize;
 /// The approximate resolution, in rows, at which starts are estimated, as if spread evenly over a piece's
 /// time.
 const PART_ROWS: i64 = 8_192;
+/// The same in stored bytes, where rows are long: they are several times as many in memory.
+const PART_BYTES: i64 = 1 << 20;
+/// About so many stored bytes are enough for a stretch, however few rows have them.
+const STRETCH_BYTES: i64 = 2 * PART_BYTES;
+
+/// Divides a plan into its rows of an earlier and of a later time. `None` where there is no time between
+/// them.
+pub(super) type Halving = fn(&Plan) -> Option<[Plan; 2]>;
 
 /// Stretches that together cover all time, the last first, cut where many rows or pieces begin within the
 /// `touched` time: from it, only rows are wanted that begin before its end.
@@ -41,32 +49,28 @@ pub(in crate::query) fn stretches(snapshot: &Snapshot, touched: &Range<i64>) -> 
     let mut parts = Vec::new();
     for piece in snapshot.pieces.iter().filter(|piece| !piece.is_dead()) {
         let (from, to) = (piece.bounds.min_start.micros(), piece.bounds.max_start.micros());
-        let count = piece
-            .rows
-            .max(1)
-            .unsigned_abs()
-            .div_ceil(PART_ROWS.unsigned_abs())
-            .cast_signed();
+        let count = parts_of(piece.rows, PART_ROWS).max(parts_of(piece.bytes, PART_BYTES));
         let starts = (0..count).map(|part| {
             i128::from(from) + (i128::from(to) - i128::from(from)) * i128::from(part) / i128::from(count)
         });
         // Never beyond the bounds of the piece.
         let starts = starts.filter_map(|start| i64::try_from(start).ok());
         let inside = starts.filter(|start| *start > touched.start && *start < touched.end);
-        parts.extend(inside.map(|start| (Instant::from_micros(start), piece.rows / count)));
+        let share = (piece.rows / count, piece.bytes / count);
+        parts.extend(inside.map(|start| (Instant::from_micros(start), share)));
     }
     parts.sort_unstable_by_key(|part| Reverse(*part));
     // Little or nothing begins before the earliest: no stretch is cut there.
     let earliest = parts.last().map(|(start, _)| *start);
     let mut stretches = Vec::new();
-    let (mut rows, mut opened) = (0, 0_usize);
+    let (mut rows, mut bytes, mut opened) = (0, 0, 0_usize);
     let (mut most_opened, mut end) = (1, TimeRange::ALWAYS.end());
-    for (start, more) in parts {
-        (rows, opened) = (rows + more, opened + 1);
-        let is_enough = rows >= STRETCH_ROWS || opened >= most_opened;
+    for (start, (more_rows, more_bytes)) in parts {
+        (rows, bytes, opened) = (rows + more_rows, bytes + more_bytes, opened + 1);
+        let is_enough = rows >= STRETCH_ROWS || bytes >= STRETCH_BYTES || opened >= most_opened;
         if is_enough && start < end && Some(start) != earliest {
             stretches.push(TimeRange::between(start, end));
-            (rows, opened, end) = (0, 0, start);
+            (rows, bytes, opened, end) = (0, 0, 0, start);
             most_opened = GROWTH.saturating_mul(most_opened);
         }
     }
@@ -74,25 +78,40 @@ pub(in crate::query) fn stretches(snapshot: &Snapshot, touched: &Range<i64>) -> 
     stretches
 }
 
-/// The rows of an ascending stretch from the last to the first, which is what `order` says. Reads nothing
-/// until the first row is asked for.
-pub(in crate::query) fn from_its_end(
-    stretch: Plan,
-    order: LexOrdering,
-    context: Arc<TaskContext>,
-) -> impl Stream<Item = Result<RecordBatch>> + Send {
-    let rows = async move {
-        let rows: Rows = match BufferedStretch::read(&stretch, &context).await? {
-            Some(held) => held.given_out().boxed(),
-            // Far more rows begin in it than estimated: sorting them takes longer, but can spill to disk.
-            None => SortExec::new(order, stretch).execute(0, context)?.boxed(),
-        };
-        Ok::<_, DataFusionError>(rows)
-    };
-    futures::stream::once(rows).try_flatten()
+/// How many parts of this size there are; one at least.
+const fn parts_of(all: i64, part: i64) -> i64 {
+    if all > part {
+        all / part + (all % part != 0) as i64
+    } else {
+        1
+    }
 }
 
-type Rows = BoxStream<'static, Result<RecordBatch>>;
+/// The rows of an ascending stretch from the last to the first, which is what `order` says. Reads nothing
+/// until the first row is asked for.
+pub(super) fn from_its_end(
+    stretch: Plan,
+    halved: Halving,
+    order: LexOrdering,
+    context: Arc<TaskContext>,
+) -> Rows {
+    let rows = async move {
+        if let Some(held) = BufferedStretch::read(&stretch, &context).await? {
+            return Ok(held.given_out().boxed());
+        }
+        // Far more begins in it than estimated.
+        let Some([earlier, later]) = halved(&stretch) else {
+            // All of it at the same moment. Sorting takes longer, but can spill to disk.
+            return Ok(SortExec::new(order, stretch).execute(0, context)?.boxed());
+        };
+        let later = from_its_end(later, halved, order.clone(), Arc::clone(&context));
+        let earlier = from_its_end(earlier, halved, order, context);
+        Ok::<Rows, DataFusionError>(later.chain(earlier).boxed())
+    };
+    futures::stream::once(rows).try_flatten().boxed()
+}
+
+pub(super) type Rows = BoxStream<'static, Result<RecordBatch>>;
 
 /// A stretch in memory.
 struct BufferedStretch {
@@ -143,6 +162,7 @@ mod tests {
     use datafusion::datasource::memory::MemorySourceConfig;
     use datafusion::physical_expr::PhysicalSortExpr;
     use datafusion::physical_expr::expressions::col;
+    use datafusion::physical_plan::limit::GlobalLimitExec;
     use uuid::Uuid;
 
     use crate::catalog::records::{Bounds, Stamp};
@@ -156,7 +176,7 @@ mod tests {
         let piece = |number: i64| SnapshotPiece {
             id: PieceId(Uuid::from_u128(number.unsigned_abs().into())),
             rows,
-            bytes: 1,
+            bytes: rows,
             bounds: Bounds {
                 min_start: Instant::from_micros(number * 100),
                 max_start: Instant::from_micros(number * 100 + 50),
@@ -204,13 +224,28 @@ mod tests {
     }
 
     #[test]
+    fn few_rows_that_are_long_are_enough() {
+        let mut long = in_pieces(4, 240);
+        let heavy = long.pieces.iter().cloned().map(|piece| SnapshotPiece {
+            bytes: STRETCH_BYTES,
+            ..piece
+        });
+        long.pieces = heavy.collect();
+        // Each piece is as much as two parts, of which the first alone is in the first stretch.
+        let always = i64::MIN..i64::MAX;
+        assert_eq!(stretches(&in_pieces(4, 240), &always).len(), 2);
+        assert_eq!(stretches(&long, &always).len(), 5);
+    }
+
+    #[test]
     fn stretches_are_counted_from_the_end_of_what_is_touched() {
         // Before it ends 101 of the 300 pieces begin. The others lie in the first stretch and do not count.
         let found = beginning(&in_pieces(300, 24), &(i64::MIN..10_001));
         assert_eq!(found, [200, 4, 16, 64, 16]);
     }
 
-    async fn backwards(rows: usize) -> Vec<i64> {
+    /// Numbers from their end, of a stretch that can be halved so often.
+    async fn backwards(rows: usize, halved: Halving) -> Vec<i64> {
         let numbers: Vec<i64> = (0..rows as i64).collect();
         let batch = |numbers: &[i64]| {
             RecordBatch::try_from_iter([("number", Arc::new(Int64Array::from(numbers.to_vec())) as _)])
@@ -225,7 +260,7 @@ mod tests {
         let order =
             LexOrdering::new([PhysicalSortExpr::new(col("number", &schema).unwrap(), options)]).unwrap();
         let stretch = MemorySourceConfig::try_new_exec(&[batches], schema, None).unwrap();
-        let rows: Vec<RecordBatch> = from_its_end(stretch, order, Arc::new(TaskContext::default()))
+        let rows: Vec<RecordBatch> = from_its_end(stretch, halved, order, Arc::new(TaskContext::default()))
             .try_collect()
             .await
             .unwrap();
@@ -233,11 +268,20 @@ mod tests {
         rows.iter().flat_map(numbers).collect()
     }
 
+    /// As many rows of a plan as can be held, and all others.
+    #[expect(clippy::unnecessary_wraps, reason = "others cannot be halved")]
+    fn in_halves(plan: &Plan) -> Option<[Plan; 2]> {
+        let half = MOST_HELD / 2;
+        let limited = |skip, fetch| -> Plan { Arc::new(GlobalLimitExec::new(Arc::clone(plan), skip, fetch)) };
+        Some([limited(0, Some(half)), limited(half, None)])
+    }
+
     #[tokio::test]
     async fn stretches_come_from_their_ends_however_large_they_are() {
         for rows in [0, 1, 20_001, MOST_HELD + 20_000] {
             let expected: Vec<i64> = (0..rows as i64).rev().collect();
-            assert!(backwards(rows).await == expected, "{rows} rows");
+            assert!(backwards(rows, |_| None).await == expected, "{rows} rows");
+            assert!(backwards(rows, in_halves).await == expected, "{rows} rows");
         }
     }
 }

@@ -12,7 +12,7 @@ use datafusion::physical_plan::PlanProperties;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 
-use super::backwards::from_its_end;
+use super::backwards::{Halving, from_its_end};
 use super::key::KEY_ORDER;
 use super::operator::{Input, Needs, Operator, Plan, Step, Task, first_columns, one_partition};
 
@@ -21,8 +21,8 @@ use super::operator::{Input, Needs, Operator, Plan, Step, Task, first_columns, o
 #[derive(Clone, Debug)]
 pub(in crate::query) struct InTurn {
     order: LexOrdering,
-    /// Whether each input is given out from its last row to its first.
-    from_their_ends: bool,
+    /// If each input is given out from its last row to its first: how to divide one that is too large.
+    from_their_ends: Option<Halving>,
 }
 
 pub(in crate::query) type InTurnExec = Operator<InTurn>;
@@ -30,15 +30,19 @@ pub(in crate::query) type InTurnExec = Operator<InTurn>;
 impl InTurnExec {
     /// `order`: what every input is sorted by.
     pub(in crate::query) fn try_new(inputs: Vec<Plan>, order: LexOrdering) -> Result<Self> {
-        Self::build(inputs, order, false)
+        Self::build(inputs, order, None)
     }
 
     /// Ascending inputs, the last of them first, each from its end. `order`: the order of the output.
-    pub(in crate::query) fn from_their_ends(inputs: Vec<Plan>, order: LexOrdering) -> Result<Self> {
-        Self::build(inputs, order, true)
+    pub(in crate::query) fn from_their_ends(
+        inputs: Vec<Plan>,
+        order: LexOrdering,
+        halved: Halving,
+    ) -> Result<Self> {
+        Self::build(inputs, order, Some(halved))
     }
 
-    fn build(inputs: Vec<Plan>, order: LexOrdering, from_their_ends: bool) -> Result<Self> {
+    fn build(inputs: Vec<Plan>, order: LexOrdering, from_their_ends: Option<Halving>) -> Result<Self> {
         if inputs.is_empty() {
             return internal_err!("inputs that follow each other are at least one");
         }
@@ -54,11 +58,11 @@ impl Step for InTurn {
     const NAME: &'static str = "InTurnExec";
 
     fn detail(&self) -> String {
-        format!("from_their_ends={}", self.from_their_ends)
+        format!("from_their_ends={}", self.from_their_ends.is_some())
     }
 
     fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
-        if self.from_their_ends {
+        if self.from_their_ends.is_some() {
             return Needs::sorted_by(inputs, &KEY_ORDER);
         }
         vec![Needs::sorted(Some(self.order.clone())); inputs.len()]
@@ -70,10 +74,11 @@ impl Step for InTurn {
 
     fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         // The next input is opened only when the previous one is exhausted, so that one is read at a time.
-        if self.from_their_ends {
+        if let Some(halved) = self.from_their_ends {
             let context = Arc::clone(task.context());
             let rows = futures::stream::iter(inputs).flat_map(move |input| {
-                from_its_end(Arc::clone(input.plan()), self.order.clone(), Arc::clone(&context))
+                let (order, context) = (self.order.clone(), Arc::clone(&context));
+                from_its_end(Arc::clone(input.plan()), halved, order, context)
             });
             return Ok(rows.boxed());
         }

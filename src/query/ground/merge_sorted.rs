@@ -24,11 +24,17 @@ use futures::stream::BoxStream;
 use crate::model::columns::{END, ID, START};
 
 use super::operator::{Input, Needs, Operator, Plan, Step, Task, first_columns, one_partition};
+use super::row_sizes::bytes_of_rows;
 use super::row_times::micros_of;
 
 /// A run of at least this many rows is passed on as it is: reading a batch of its own costs a consumer about
 /// as much as copying this many rows.
 const STRETCH: usize = 2_048;
+/// The same of bytes, where rows are long: copying these costs more than another batch does.
+const STRETCH_BYTES: usize = 256 << 10;
+/// Beyond this rows that are put together are given out, however few there are: each keeps the whole batch in
+/// memory that it came in.
+const MOST_MIXED: usize = 16 << 20;
 
 /// Merges its inputs, which are sorted by the key and have one partition each. Of rows with the same key, the
 /// one of the earlier input comes first.
@@ -72,7 +78,6 @@ impl Step for MergeSorted {
         let merge = Merge {
             sides: sides.collect::<Result<_>>()?,
             mixed: Mixed::new(task.memory("merge")),
-            // Where rows may be long, the batch size was lowered.
             at_a_time: task.context().session_config().batch_size(),
             next: None,
         };
@@ -97,6 +102,8 @@ struct CurrentBatch {
     starts: ScalarBuffer<i64>,
     ends: ScalarBuffer<i64>,
     ids: Option<FixedSizeBinaryArray>,
+    /// About how many bytes a row has.
+    row_bytes: usize,
     next: usize,
 }
 
@@ -104,6 +111,7 @@ struct CurrentBatch {
 struct Stretch {
     batch: Arc<RecordBatch>,
     rows: Range<usize>,
+    bytes: usize,
 }
 
 /// The sort key of a row.
@@ -135,15 +143,20 @@ impl Side {
         let mut held = self.held.take()?;
         let rows = held.next..held.next + count;
         let batch = Arc::clone(&held.batch);
+        let bytes = held.row_bytes.saturating_mul(count);
         held.next = rows.end;
         if held.next < batch.num_rows() {
             self.held = Some(held);
         }
-        Some(Stretch { batch, rows })
+        Some(Stretch { batch, rows, bytes })
     }
 }
 
 impl Stretch {
+    const fn is_long(&self) -> bool {
+        self.rows.end - self.rows.start >= STRETCH || self.bytes >= STRETCH_BYTES
+    }
+
     /// A whole batch as it came: consumers that cache by array recognise columns that are the same arrays
     /// again.
     fn batch(&self) -> RecordBatch {
@@ -163,6 +176,7 @@ impl CurrentBatch {
             starts: micros_of(&batch, START)?.clone(),
             ends: micros_of(&batch, END)?.clone(),
             ids,
+            row_bytes: bytes_of_rows(&batch) / batch.num_rows().max(1),
             next: 0,
             batch: Arc::new(batch),
         })
@@ -212,9 +226,12 @@ impl Merge {
             return Ok(Some(next));
         }
         while let Some(stretch) = self.stretch().await? {
-            if stretch.rows.len() < STRETCH {
-                self.mixed.add(stretch)?;
-                if self.mixed.rows.len() >= self.at_a_time {
+            if !stretch.is_long() {
+                let before = self.mixed.add(stretch)?;
+                if before.is_some() {
+                    return Ok(before);
+                }
+                if self.mixed.rows.len() >= self.at_a_time || self.mixed.memory.size() > MOST_MIXED {
                     return self.mixed.take();
                 }
                 continue;
@@ -277,21 +294,28 @@ impl Mixed {
         }
     }
 
-    fn add(&mut self, stretch: Stretch) -> Result<()> {
+    /// Adds rows. If there is no memory for their batch beside those before, these are returned.
+    fn add(&mut self, stretch: Stretch) -> Result<Option<RecordBatch>> {
         let is_same = |batch: &Arc<RecordBatch>| Arc::ptr_eq(batch, &stretch.batch);
-        let of = match self.batches.iter().rposition(is_same) {
-            Some(of) => of,
+        let known = self.batches.iter().rposition(is_same);
+        let (of, before) = match known {
+            Some(of) => (of, None),
             None => self.hold(&stretch.batch)?,
         };
         self.rows.extend(stretch.rows.map(|row| (of, row)));
-        Ok(())
+        Ok(before)
     }
 
-    /// Holds another batch and returns its index.
-    fn hold(&mut self, batch: &Arc<RecordBatch>) -> Result<usize> {
-        self.memory.try_grow(batch.get_array_memory_size())?;
+    /// Holds another batch and returns its index, and what had to be given out for it.
+    fn hold(&mut self, batch: &Arc<RecordBatch>) -> Result<(usize, Option<RecordBatch>)> {
+        let size = batch.get_array_memory_size();
+        let mut before = None;
+        if self.memory.try_grow(size).is_err() {
+            before = self.take()?;
+            self.memory.try_grow(size)?;
+        }
         self.batches.push(Arc::clone(batch));
-        Ok(self.batches.len() - 1)
+        Ok((self.batches.len() - 1, before))
     }
 
     fn take(&mut self) -> Result<Option<RecordBatch>> {

@@ -20,7 +20,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use crate::model::columns::ID;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::DataType;
-use crate::model::time::TimeRange;
+use crate::model::time::{Instant, TimeRange};
 use crate::people::annotations::shown::ShownAnnotations;
 use crate::store::kept_rollups::KeptRollups;
 use crate::store::rollups::Step;
@@ -167,6 +167,16 @@ impl PartitionTable {
             ..self.selection
         };
         Self { selection, ..self }
+    }
+
+    /// The time in which its rows begin, as far as its pieces tell; `None` if there are none.
+    fn begins_in(&self) -> Option<TimeRange> {
+        let live = || self.snapshot.pieces.iter().filter(|piece| !piece.is_dead());
+        let first = live().map(|piece| piece.bounds.min_start).min()?;
+        let last = live().map(|piece| piece.bounds.max_start).max()?;
+        let after_last = Instant::from_micros(last.micros().saturating_add(1));
+        let begins = self.selection.begins.unwrap_or(TimeRange::ALWAYS);
+        begins.overlap(TimeRange::between(first, after_last))
     }
 
     /// Drops the order of rows with equal start and end. Ids, which identify dead rows, are still read if

@@ -1,11 +1,12 @@
 //! What is merged is what would be sorted, and what nothing lies between is not touched.
 
-use datafusion::arrow::array::{ArrayRef, Int64Array, TimestampMicrosecondArray};
+use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMicrosecondArray};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::TaskContext;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use futures::TryStreamExt as _;
 use proptest::prelude::*;
 
@@ -92,6 +93,50 @@ proptest! {
         let found = runtime.block_on(merged(sides));
         let sorted: Vec<i64> = all.iter().map(|(_, number)| *number).collect();
         prop_assert_eq!(numbers(&found), sorted);
+    }
+}
+
+/// The same rows with a text in each.
+fn with_text(rows: &RecordBatch, length: usize) -> RecordBatch {
+    let texts = StringArray::from_iter_values((0..rows.num_rows()).map(|_| "x".repeat(length)));
+    let columns = rows.schema();
+    let columns = columns.fields().iter().map(|field| field.name().clone());
+    let columns = columns.zip(rows.columns().iter().cloned());
+    RecordBatch::try_from_iter(columns.chain([("text".to_owned(), Arc::new(texts) as ArrayRef)])).unwrap()
+}
+
+#[tokio::test]
+async fn long_rows_are_merged_in_little_memory() {
+    let long = |from: i64, apart: i64| -> Vec<RecordBatch> {
+        let batches = (0..20).map(|number| {
+            let rows: Vec<Row> = (0..10)
+                .map(|row| (from + (number * 10 + row) * apart, 1))
+                .collect();
+            with_text(&batch(&rows, number * 10), 100_000)
+        });
+        batches.collect()
+    };
+    // A row between years of others, and two sides of which each row lies between rows of the other.
+    let alone = vec![with_text(&batch(&[(995, 2)], 0), 1)];
+    for (one, other, rows) in [(long(0, 10), alone, 201), (long(0, 2), long(1, 2), 400)] {
+        let order = key_order(&one[0].schema()).unwrap();
+        let inputs = [one, other].map(|batches| {
+            let schema = batches[0].schema();
+            let source = MemorySourceConfig::try_new(&[batches], schema, None).unwrap();
+            let source = source.try_with_sort_information(vec![order.clone()]).unwrap();
+            DataSourceExec::from_data_source(source) as Plan
+        });
+        let plan: Plan = Arc::new(MergeSortedExec::new(inputs.into(), order));
+        let memory = RuntimeEnvBuilder::new().with_memory_limit(4 << 20, 1.0);
+        let context = TaskContext::default().with_runtime(memory.build_arc().unwrap());
+        let merged = plan.execute(0, Arc::new(context)).unwrap();
+        let merged: Vec<RecordBatch> = merged.try_collect().await.unwrap();
+        let starts = merged
+            .iter()
+            .flat_map(|rows| micros_of(rows, START).unwrap().to_vec());
+        let starts: Vec<i64> = starts.collect();
+        assert_eq!(starts.len(), rows);
+        assert!(starts.is_sorted());
     }
 }
 

@@ -21,7 +21,7 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
 use futures::stream::BoxStream;
 
-use crate::model::time::TimeRange;
+use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::annotation_definitions;
 use crate::query::ground::backwards;
 use crate::query::ground::in_turn::InTurnExec;
@@ -116,6 +116,29 @@ pub(in crate::query) fn within(plan: &Plan, range: TimeRange) -> Result<Plan> {
     Ok(narrowed?.data)
 }
 
+/// The rows of a table that begin in the earlier and in the later half of the time in which its rows begin.
+fn halved(plan: &Plan) -> Option<[Plan; 2]> {
+    let rows = plan.downcast_ref::<PartitionExec>()?.step();
+    let begins = rows.table.begins_in()?;
+    let middle = Instant::from_micros(i64::midpoint(begins.start().micros(), begins.end().micros()));
+    if middle == begins.start() {
+        return None;
+    }
+    let half = |start, end| -> Plan {
+        let table = rows
+            .table
+            .clone()
+            .beginning_in(Some(TimeRange::between(start, end)));
+        let half = Rows {
+            table,
+            taken: ChosenPlan::default(),
+            ..rows.clone()
+        };
+        Arc::new(PartitionExec::over(half, Vec::new()))
+    };
+    Some([half(begins.start(), middle), half(middle, begins.end())])
+}
+
 impl Rows {
     fn scan(&self) -> Result<super::Scan> {
         let hint = self.condition.clone().filter(|_| self.table.is_seen_as_stored());
@@ -175,7 +198,7 @@ impl Rows {
         let stretches = stretches.collect::<Result<Vec<_>>>()?;
         match ordered(&self.schema, &KEY_ORDER, true) {
             Some(order) if !stretches.is_empty() => {
-                Ok(Arc::new(InTurnExec::from_their_ends(stretches, order)?))
+                Ok(Arc::new(InTurnExec::from_their_ends(stretches, order, halved)?))
             }
             _ => Ok(Arc::new(EmptyExec::new(Arc::clone(&self.schema)))),
         }

@@ -10,6 +10,8 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::logical_expr::ColumnarValue;
 
+use crate::query::ground::row_sizes::bytes_of_values;
+
 use super::growth::LARGEST_RESULT;
 use super::widths;
 
@@ -70,11 +72,7 @@ pub(super) fn numbers(value: Option<&ColumnarValue>, rows: usize) -> Vec<usize> 
 
 pub(super) fn bytes(value: &ColumnarValue, rows: usize) -> usize {
     match value {
-        ColumnarValue::Array(array) => {
-            let data = array.to_data();
-            data.get_slice_memory_size()
-                .unwrap_or_else(|_| array.get_array_memory_size())
-        }
+        ColumnarValue::Array(array) => bytes_of_values(array),
         ColumnarValue::Scalar(scalar) => scalar.size().saturating_mul(rows),
     }
 }

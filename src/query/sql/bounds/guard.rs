@@ -26,9 +26,10 @@ use datafusion::physical_plan::{
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 
+use crate::query::ground::row_sizes::bytes_of_rows;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
 
-use super::widths::{bytes, spread, widest};
+use super::widths::{spread, widest};
 
 #[cfg(test)]
 mod tests;
@@ -230,7 +231,7 @@ impl GuardedStream {
             released.fetch_add(batch.num_rows(), Ordering::Relaxed);
         }
         let taken = match &self.used {
-            Use::Any => bytes(&batch),
+            Use::Any => bytes_of_rows(&batch),
             Use::Built(_) | Use::Compared { .. } => {
                 let widest = widest(&batch);
                 if widest > WIDEST_ROW {
@@ -242,7 +243,7 @@ impl GuardedStream {
                 if let Use::Built(count) = &self.used {
                     count.fetch_add(batch.num_rows(), Ordering::Relaxed);
                 }
-                bytes(&batch)
+                bytes_of_rows(&batch)
             }
             Use::Kept { windows, released } => {
                 self.widest = self.widest.max(widest(&batch));
@@ -263,7 +264,7 @@ impl GuardedStream {
                          most; unnest shorter lists, or beside fewer columns"
                     );
                 }
-                bytes(&batch)
+                bytes_of_rows(&batch)
             }
         };
         self.reservation.try_resize(taken)?;

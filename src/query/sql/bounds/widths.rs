@@ -10,15 +10,6 @@ const LEAST_WIDTH: usize = 1;
 /// The size of a number, or of the offset of a text or a list.
 pub(super) const USUAL_WIDTH: usize = 16;
 
-/// Bytes of the rows of a batch, without what they share with others.
-pub(super) fn bytes(batch: &RecordBatch) -> usize {
-    let sizes = batch.columns().iter().map(|column| {
-        let held = column.to_data().get_slice_memory_size();
-        held.unwrap_or_else(|_| column.get_array_memory_size())
-    });
-    sizes.fold(0, usize::saturating_add)
-}
-
 /// An upper bound on the bytes of the widest row.
 pub(super) fn widest(batch: &RecordBatch) -> usize {
     let columns = batch.columns().iter().map(|column| width(column.as_ref()));
