@@ -55,7 +55,7 @@ async fn check_all(settings: &Settings, repairs: Repairs) -> Result<(), Failed> 
     };
     let mut left_out = 0;
     if repair {
-        match repaired(&stores, repairs).await {
+        match repaired(settings, &stores, repairs).await {
             Ok(damaged) => left_out = damaged,
             Err(failed) => {
                 stores.catalog.close().await;
@@ -87,7 +87,7 @@ async fn check_all(settings: &Settings, repairs: Repairs) -> Result<(), Failed> 
 
 /// Makes a lost catalogue anew, and with a whole one what the store has lost. Returns how many damaged things
 /// were left out of the catalogue, which no later check knows of.
-async fn repaired(stores: &UpkeepStores, repairs: Repairs) -> Result<usize, Failed> {
+async fn repaired(settings: &Settings, stores: &UpkeepStores, repairs: Repairs) -> Result<usize, Failed> {
     let rebuilt = rebuild(stores).await.map_err(Failed::from_error)?;
     for line in rebuilt.done.iter().chain(&rebuilt.failed) {
         print(&format!("repair: {line}\n"))?;
@@ -106,6 +106,7 @@ async fn repaired(stores: &UpkeepStores, repairs: Repairs) -> Result<usize, Fail
             print(&format!("repair: {line}\n"))?;
         }
     }
+    stores::mark_if_paired(settings, stores).await?;
     for line in repair(stores).await.map_err(stores::not_gone_through)? {
         print(&format!("repair: {line}\n"))?;
     }

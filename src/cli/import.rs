@@ -17,7 +17,6 @@ use crate::people::types::Types;
 use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
 use crate::store::snapshot::Snapshots;
-use crate::upkeep::identity;
 
 use super::assembly::{commit_queue, kept_files};
 use super::failed::Failed;
@@ -64,10 +63,7 @@ async fn bring_into(
 ) -> Result<Imported, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
-    let OpenedStore { objects, keys } = stores::open(settings).await?;
-    identity::settle(catalog, &objects, ids.as_ref(), settings.adopt_store)
-        .await
-        .map_err(Failed::from_error)?;
+    let OpenedStore { objects, keys } = stores::paired(settings, catalog).await?;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
     let files = PieceFiles::new(objects.clone(), CACHE_MEMORY);
     let snapshots = Snapshots::new(catalog.clone(), CACHE_MEMORY).opening(keys);

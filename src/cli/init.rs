@@ -2,9 +2,6 @@
 
 use crate::auth::keys::SigningKey;
 use crate::auth::settings::Provider;
-use crate::catalog::Catalog;
-use crate::model::ids::SystemIds;
-use crate::upkeep::identity;
 
 use super::failed::Failed;
 use super::settings::Settings;
@@ -32,13 +29,7 @@ pub(super) fn signing_key(settings: &Settings) -> Result<(), Failed> {
 /// Makes the catalogue and the object store, as a pair.
 async fn made(settings: &Settings) -> Result<(), Failed> {
     let catalog = stores::catalog_brought_up_to_date(settings).await?;
-    let paired = paired(settings, &catalog).await;
+    let paired = stores::paired(settings, &catalog).await;
     catalog.close().await;
-    paired
-}
-
-async fn paired(settings: &Settings, catalog: &Catalog) -> Result<(), Failed> {
-    let objects = stores::open(settings).await?.objects;
-    let settled = identity::settle(catalog, &objects, &SystemIds::default(), settings.adopt_store).await;
-    settled.map(drop).map_err(Failed::from_error)
+    paired.map(drop)
 }

@@ -23,10 +23,8 @@ use crate::auth::tickets::Tickets;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
-use crate::model::ids::SystemIds;
 use crate::model::registry::{Registry, RegistryError};
 use crate::people::text::Name;
-use crate::upkeep::identity;
 
 use super::assembly::{Assembly, Foundations, assemble};
 use super::broken_part::{NamedTask, wait_until_told_or_broken};
@@ -192,10 +190,7 @@ async fn open_foundations(
     registry: JoinHandle<Result<Registry, RegistryError>>,
     stopping: &CancellationToken,
 ) -> Result<Foundations, Failed> {
-    let OpenedStore { objects, keys } = stores::open(settings).await?;
-    identity::settle(&catalog, &objects, &SystemIds::default(), settings.adopt_store)
-        .await
-        .map_err(Failed::from_error)?;
+    let OpenedStore { objects, keys } = stores::paired(settings, &catalog).await?;
     installation::warn_of_lost_signing_key(settings, &catalog).await;
     let ring = ring(settings, &clock)?;
     Ok(Foundations {

@@ -11,7 +11,7 @@ use crate::store::files::PieceFiles;
 use crate::store::objects::ObjectStorage;
 use crate::store::sealing::{self, KeyService, MasterKeys, PersonKeys, Wrapping};
 use crate::store::snapshot::Snapshots;
-use crate::upkeep::UpkeepStores;
+use crate::upkeep::{UpkeepStores, identity};
 
 use super::failed::Failed;
 use super::settings::{EncryptionSettings, Settings};
@@ -87,6 +87,40 @@ pub(super) struct OpenedStore {
     pub keys: Option<Arc<PersonKeys>>,
 }
 
+/// The store for a process that writes into it, as a pair with the catalogue.
+pub(super) async fn paired(settings: &Settings, catalog: &Catalog) -> Result<OpenedStore, Failed> {
+    let opened = open(settings).await?;
+    let ids = SystemIds::default();
+    identity::settle(catalog, &opened.objects, &ids, settings.adopt_store)
+        .await
+        .map_err(Failed::from_error)?;
+    mark(settings, &opened.objects, opened.keys.as_deref()).await?;
+    Ok(opened)
+}
+
+/// Marks the store of a catalogue that is repaired, if the two are a pair: a repair writes what is sealed.
+pub(super) async fn mark_if_paired(settings: &Settings, stores: &UpkeepStores) -> Result<(), Failed> {
+    match identity::compare(&stores.catalog, stores.objects()).await {
+        Ok(()) => {
+            let keys = stores.snapshots.keys();
+            mark(settings, stores.objects(), keys.map(AsRef::as_ref)).await
+        }
+        // The repair tells of it.
+        Err(_) => Ok(()),
+    }
+}
+
+/// Marks a store as sealed, if it is.
+async fn mark(settings: &Settings, objects: &ObjectStorage, keys: Option<&PersonKeys>) -> Result<(), Failed> {
+    let Some(keys) = keys else {
+        return Ok(());
+    };
+    sealing::mark(objects, keys, settings.adopt_store)
+        .await
+        .map_err(Failed::from_error)
+}
+
+/// The store, whosever it is: nothing in it is changed.
 pub(super) async fn open(settings: &Settings) -> Result<OpenedStore, Failed> {
     let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
     let Some(encryption) = &settings.encryption else {
@@ -96,7 +130,7 @@ pub(super) async fn open(settings: &Settings) -> Result<OpenedStore, Failed> {
         return Ok(OpenedStore { objects, keys: None });
     };
     let keys = Arc::new(person_keys(encryption)?);
-    sealing::mark(&objects, &keys, settings.adopt_store)
+    sealing::compare(&objects, &keys, settings.adopt_store)
         .await
         .map_err(Failed::from_error)?;
     Ok(OpenedStore {

@@ -17,7 +17,7 @@ mod wrapping;
 
 pub use keys::{PersonKey, PersonKeys};
 pub use master::{MasterKeyError, MasterKeys};
-pub use place::mark;
+pub use place::{compare, mark};
 pub use service::{KeyService, KeyServiceError, KeyServiceSettings};
 pub use wrapping::Wrapping;
 

@@ -234,6 +234,33 @@ async fn a_place_of_keys_that_is_not_the_right_one_makes_no_second_keys() {
 }
 
 #[tokio::test]
+async fn a_store_that_is_refused_is_not_marked_as_encrypted() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Setup::default().start();
+    let stranger = encrypting(folder.path()).start();
+    let (person, other) = (server.person(), stranger.person());
+    let beat = heart_rate(id(1), &instant(1), 60);
+    for person in [&person, &other] {
+        person.records("HeartRate", std::slice::from_ref(&beat)).await;
+    }
+    server.stop();
+    stranger.stop();
+    let store = server.data_dir().join("objects");
+    let astray = encrypting(folder.path())
+        .with("ALMANAC_OBJECT_STORE", &store.display().to_string())
+        .in_dir(stranger.data_dir())
+        .prepare();
+    assert!(astray.try_launch().is_err(), "it started");
+    for command in [&["init"][..], &["check"], &["check", "--repair"]] {
+        let (text, status) = said(&astray, command);
+        assert_eq!(status, Some(1), "{command:?}: {text}");
+    }
+    assert!(!store.join("sealed.json").exists());
+    server.launch();
+    assert_eq!(person.all_samples("HeartRate").await.len(), 1);
+}
+
+#[tokio::test]
 async fn whose_key_is_destroyed_is_gone_from_every_backup() {
     const ACCOUNT: &str = "/user/v1alpha1/account";
     let folder = tempfile::tempdir().unwrap();

@@ -31,9 +31,27 @@ struct Name {
     keys: Uuid,
 }
 
-/// Marks a store as sealed from now on, under keys in the place of `keys`. Refuses one that is sealed from
-/// another place, unless the operator insists that they belong together. `objects` is the store beneath.
-pub async fn mark(objects: &ObjectStorage, keys: &PersonKeys, insist: bool) -> Result<(), StoreError> {
+/// What a store and a place of keys say where they do not carry a name in common yet.
+struct Untied {
+    is_marked: bool,
+    named: Option<Name>,
+    /// The name that the place had, according to an operator who insists.
+    expected: Option<Uuid>,
+}
+
+/// Refuses a store that is sealed from another place than that of `keys`, unless the operator insists that
+/// they belong together. Changes nothing.
+pub async fn compare(objects: &ObjectStorage, keys: &PersonKeys, insist: bool) -> Result<(), StoreError> {
+    untied(objects, keys, insist).await.map(drop)
+}
+
+/// What of the two is not tied together yet. The marks are nobody's, so `objects` may be the store beneath or
+/// that above.
+async fn untied(
+    objects: &ObjectStorage,
+    keys: &PersonKeys,
+    insist: bool,
+) -> Result<Option<Untied>, StoreError> {
     let place = keys.place();
     let (marked, named) = (
         read::<Mark>(objects, MARK).await?,
@@ -45,7 +63,7 @@ pub async fn mark(objects: &ObjectStorage, keys: &PersonKeys, insist: bool) -> R
                 keys: Some(marked), ..
             }),
             Some(named),
-        ) if marked == named.keys => return Ok(()),
+        ) if marked == named.keys => return Ok(None),
         (
             Some(Mark {
                 keys: Some(marked), ..
@@ -61,6 +79,24 @@ pub async fn mark(objects: &ObjectStorage, keys: &PersonKeys, insist: bool) -> R
         }
         _ => None,
     };
+    Ok(Some(Untied {
+        is_marked: marked.is_some(),
+        named,
+        expected,
+    }))
+}
+
+/// Marks a store as sealed from now on, under keys in the place of `keys`; refuses what `compare` refuses.
+/// Only for a store that is the catalogue's: another installation that has no keys would not start any more.
+pub async fn mark(objects: &ObjectStorage, keys: &PersonKeys, insist: bool) -> Result<(), StoreError> {
+    let Some(Untied {
+        is_marked,
+        named,
+        expected,
+    }) = untied(objects, keys, insist).await?
+    else {
+        return Ok(());
+    };
     let name = match named {
         Some(named) => named,
         None => named_anew(keys, expected).await?,
@@ -70,7 +106,7 @@ pub async fn mark(objects: &ObjectStorage, keys: &PersonKeys, insist: bool) -> R
         keys: Some(name.keys),
     };
     let content = written(&mark)?;
-    if marked.is_some() {
+    if is_marked {
         return objects.replace(MARK, content).await;
     }
     match objects.put(MARK, content).await {

@@ -315,8 +315,12 @@ async fn a_store_is_opened_with_the_place_of_keys_that_it_was_sealed_from() {
     mark(&bench.beneath, &bench.keys, false).await.unwrap();
     // Neither an empty place nor that of another store.
     for _ in 0..2 {
-        let refused = mark(&bench.beneath, &other.keys, false).await.unwrap_err();
-        assert!(refused.to_string().contains("another place"), "{refused}");
+        for refused in [
+            compare(&bench.beneath, &other.keys, false).await.unwrap_err(),
+            mark(&bench.beneath, &other.keys, false).await.unwrap_err(),
+        ] {
+            assert!(refused.to_string().contains("another place"), "{refused}");
+        }
         mark(&other.beneath, &other.keys, false).await.unwrap();
     }
     mark(&bench.beneath, &bench.keys, false).await.unwrap();
@@ -324,6 +328,20 @@ async fn a_store_is_opened_with_the_place_of_keys_that_it_was_sealed_from() {
     mark(&bench.beneath, &other.keys, true).await.unwrap();
     mark(&bench.beneath, &other.keys, false).await.unwrap();
     assert!(mark(&bench.beneath, &bench.keys, false).await.is_err());
+}
+
+#[tokio::test]
+async fn who_only_compares_marks_neither_the_store_nor_the_place() {
+    let bench = Bench::new();
+    for insists in [false, true] {
+        compare(&bench.beneath, &bench.keys, insists).await.unwrap();
+    }
+    assert!(bench.beneath.version(MARK).await.unwrap().is_none());
+    assert!(!bench.directory.path().join("keys/place.json").exists());
+    // Through the seal it is the same mark.
+    mark(&bench.above, &bench.keys, false).await.unwrap();
+    compare(&bench.beneath, &bench.keys, false).await.unwrap();
+    assert!(refuse_marked(&bench.beneath).await.is_err());
 }
 
 #[tokio::test]
