@@ -19,6 +19,7 @@ mod states;
 mod tests;
 mod writer;
 
+pub use counts::LostRows;
 pub use manifests::KnownManifest;
 pub use pages::EstatePage;
 pub(super) use pages::row_of;

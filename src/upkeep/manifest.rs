@@ -17,7 +17,7 @@ use super::erasure_notes::unheeded_of;
 use super::manifest_names::{TakenNumbers, manifest_path, numbers};
 use super::stores::UpkeepStores;
 use crate::catalog::CatalogError;
-use crate::catalog::estates::{EstateReader, KnownManifest};
+use crate::catalog::estates::{EstateReader, KnownManifest, LostRows};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::objects::ObjectWriter;
@@ -106,50 +106,60 @@ enum WriteOutcome {
 
 /// Writes the next manifest of a person, and keeps the last `kept` of the older ones. `Corrupt` if rows are
 /// damaged or lost, or the catalogue is older than the store: what it says would take the place of what it
-/// lacks. Lost rows do not count where no older one may stay, or the newest lacks rows too.
+/// lacks. Lost rows do not count where no older one may stay, or the newest lacks the same ones.
 async fn write_next(
     stores: &UpkeepStores,
     person: PersonId,
     kept: usize,
 ) -> Result<WriteOutcome, StoreError> {
-    let lost = match write_rows(stores, person, kept, false).await {
+    let lost = match write_rows(stores, person, kept, &MayLack::Nothing).await {
         Err(error) if error.is_damage() => error,
         outcome => return outcome,
     };
-    let was_whole = !newest_lacks_rows(stores, person).await?;
-    if was_whole && kept > 0 {
-        return Err(lost);
+    if kept > 0 {
+        return match lacking_in_newest(stores, person).await? {
+            MayLack::Nothing => Err(lost),
+            may_lack => write_rows(stores, person, kept, &may_lack).await,
+        };
     }
-    let outcome = write_rows(stores, person, kept, true).await?;
-    if was_whole {
-        tracing::error!(
-            %person,
-            error = %lost,
-            "rows are lost, and what older manifests say must not be known any more: one of what is there \
-             takes their place"
-        );
-    }
+    let outcome = write_rows(stores, person, kept, &MayLack::Anything).await?;
+    tracing::error!(
+        %person,
+        error = %lost,
+        "rows are lost, and what older manifests say must not be known any more: one of what is there takes \
+         their place"
+    );
     Ok(outcome)
 }
 
-/// Whether the newest manifest of a person was written by a catalogue that had lost rows.
-async fn newest_lacks_rows(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
+/// Which lost rows do not count.
+#[derive(Debug)]
+enum MayLack {
+    Nothing,
+    These(LostRows),
+    Anything,
+}
+
+/// What the newest manifest of a person lacks: no older one has it either.
+async fn lacking_in_newest(stores: &UpkeepStores, person: PersonId) -> Result<MayLack, StoreError> {
     let Some(newest) = numbers(stores.objects(), person).await?.first().copied() else {
-        return Ok(false);
+        return Ok(MayLack::Nothing);
     };
     match Manifest::fetch(stores.objects(), &manifest_path(person, newest)).await {
-        Ok(manifest) => Ok(manifest.heading.lacks_rows),
-        Err(StoreError::Corrupt { .. } | StoreError::Missing { .. }) => Ok(false),
+        Ok(newest) if newest.heading.lacks_rows => {
+            Ok(newest.ending.lost.map_or(MayLack::Anything, MayLack::These))
+        }
+        Ok(_) | Err(StoreError::Corrupt { .. } | StoreError::Missing { .. }) => Ok(MayLack::Nothing),
         Err(error) => Err(error),
     }
 }
 
-/// As [`write_next`]. `lacks_rows`: lost rows do not count.
+/// As [`write_next`].
 async fn write_rows(
     stores: &UpkeepStores,
     person: PersonId,
     kept: usize,
-    lacks_rows: bool,
+    may_lack: &MayLack,
 ) -> Result<WriteOutcome, StoreError> {
     // Before anything is read: a writer that reads a later state takes a higher number, or the same one
     // first. Numbers that the store has lost are not taken again.
@@ -174,7 +184,7 @@ async fn write_rows(
     let state = estate.state;
     let path = manifest_path(person, number);
     let mut writer = stores.objects().upload_contested(&path)?;
-    let sent = match send(person, estate, lacks_rows, &mut writer).await {
+    let sent = match send(person, estate, may_lack, &mut writer).await {
         // Others may have looked before its number was claimed: they do not know that it is coming.
         Ok(()) => expect_newest(stores, person, number).await,
         failed => failed,
@@ -253,14 +263,15 @@ async fn note(
     Ok(Some(in_vain))
 }
 
-/// Sends everything known of a person. The number is claimed on the way, after the reading began: whoever
-/// finds it claimed reads a later state.
+/// Sends everything known of a person, unless rows are lost that count. The number is claimed on the way,
+/// after the reading began: whoever finds it claimed reads a later state.
 async fn send(
     person: PersonId,
     mut estate: EstateReader,
-    lacks_rows: bool,
+    may_lack: &MayLack,
     writer: &mut ObjectWriter,
 ) -> Result<(), StoreError> {
+    let lacks_rows = !matches!(may_lack, MayLack::Nothing);
     let mut lines = Lines::begin(person, estate.read_at, lacks_rows)?;
     while let Some(page) = estate.next().await? {
         for row in page.rows {
@@ -270,10 +281,18 @@ async fn send(
             writer.write(ready).await?;
         }
     }
-    if lacks_rows {
-        estate.end_lacking().await?;
+    let lost = if lacks_rows {
+        Some(estate.end_lacking().await?)
     } else {
         estate.end().await?;
+        None
+    };
+    if let (MayLack::These(known), Some(lost)) = (may_lack, &lost)
+        && lost != known
+    {
+        return Err(StoreError::corrupt(format!(
+            "person {person}: other rows are lost than those that the newest manifest lacks"
+        )));
     }
-    writer.write(lines.end()?).await
+    writer.write(lines.end(lost)?).await
 }

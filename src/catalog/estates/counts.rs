@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::catalog::errors::CatalogError;
 use crate::catalog::folders::Folder;
 use crate::catalog::registers::{DEFINITIONS_KIND, REGISTERS, SOURCES_KIND};
@@ -28,10 +30,25 @@ pub(super) struct EstateCounts {
     links: u32,
 }
 
+/// Which rows are lost: by what they are, how many and the exclusive or of their checksums. Stays the same
+/// until more are lost: what is written meanwhile changes what must exist and what is there alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostRows(BTreeMap<String, (i64, u32)>);
+
 #[derive(Debug, Default)]
 struct Count {
     said: Folder,
     found: Folder,
+}
+
+impl Count {
+    /// How many rows are lost, and the exclusive or of their checksums.
+    const fn lost(&self) -> (i64, u32) {
+        (
+            self.said.documents - self.found.documents,
+            self.said.digest ^ self.found.digest,
+        )
+    }
 }
 
 #[derive(Debug, Default)]
@@ -101,6 +118,24 @@ impl EstateCounts {
 
     fn of_kind(&mut self, kind: &str) -> &mut Count {
         self.of_kinds.entry(kind.to_owned()).or_default()
+    }
+
+    /// What did not pass by of what must exist.
+    pub(super) fn lost(&self) -> LostRows {
+        let mut lost = BTreeMap::from([("partitions".to_owned(), self.partitions.lost())]);
+        for (data_type, count) in &self.of_types {
+            lost.insert(format!("pieces of {data_type}"), count.rows.lost());
+            lost.insert(format!("bytes of {data_type}"), (count.without_bytes, 0));
+        }
+        let mut digest = self.links;
+        for (kind, count) in &self.of_kinds {
+            let (rows, of_kind) = count.lost();
+            lost.insert(kind.clone(), (rows, 0));
+            digest ^= of_kind;
+        }
+        lost.insert("documents and their links".to_owned(), (0, digest));
+        lost.retain(|_, lost| *lost != (0, 0));
+        LostRows(lost)
     }
 
     /// `Corrupt`, unless everything passed by that must exist, and nothing else.

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::counts::EstateCounts;
+use super::counts::{EstateCounts, LostRows};
 use super::pages::{BLOBS, EstatePage, TABLES, json_of, order_of, page_of};
 use super::states::state_of;
 use crate::catalog::Catalog;
@@ -101,9 +101,11 @@ impl EstateReader {
         self.blobs().await
     }
 
-    /// Ends the reading, whether or not the rows are all that must exist.
-    pub async fn end_lacking(self) -> Result<(), CatalogError> {
-        self.session.commit().await
+    /// Ends the reading, at the end of the rows, whether or not they are all that must exist; returns what is
+    /// lost.
+    pub async fn end_lacking(self) -> Result<LostRows, CatalogError> {
+        self.session.commit().await?;
+        Ok(self.counts.lost())
     }
 
     /// Ends the reading, at the end of the rows. `Corrupt` if they are not all that must exist.

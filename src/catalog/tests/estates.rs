@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+use crate::catalog::estates::LostRows;
 use crate::catalog::records::StoredDefinition;
 
 fn note(person: PersonId, kind: DocumentKind, number: i64) -> Change {
@@ -157,6 +158,30 @@ async fn lose(bench: &Bench, rows: &str) {
     let removing = session.execute(format!("DELETE FROM {rows}"), Vec::new());
     assert!(removing.await.unwrap() > 0, "{rows}");
     session.commit().await.unwrap();
+}
+
+async fn lost_rows(bench: &Bench, person: PersonId) -> LostRows {
+    let mut estate = bench.catalog.read_estate(person).await.unwrap().unwrap();
+    while estate.next().await.unwrap().is_some() {}
+    estate.end_lacking().await.unwrap()
+}
+
+#[tokio::test]
+async fn what_is_lost_is_the_same_until_more_is() {
+    let bench = Bench::sqlite().await;
+    let person = counted(&bench).await;
+    let mut before = lost_rows(&bench, person).await;
+    assert_eq!(before, LostRows::default());
+    for (number, lost) in (2..).zip(["links", "documents", "sources", "dead_rows", "blobs"]) {
+        lose(&bench, lost).await;
+        let after = lost_rows(&bench, person).await;
+        assert_ne!(after, before, "{lost}");
+        let changes = vec![note(person, DocumentKind::Tag, number)];
+        let changed = bench.catalog.change_documents(changes).await.unwrap();
+        assert_eq!(changed, Changed::Done, "{lost}");
+        assert_eq!(lost_rows(&bench, person).await, after, "{lost}");
+        before = after;
+    }
 }
 
 #[tokio::test]

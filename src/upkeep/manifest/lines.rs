@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zstd::stream::{read::Decoder, write::Encoder};
 
-use crate::catalog::estates::EstateReader;
+use crate::catalog::estates::{EstateReader, LostRows};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
@@ -44,9 +44,13 @@ impl Heading {
 
 /// The last line.
 #[derive(Debug, Serialize, Deserialize)]
-struct Ending {
-    rows: u64,
+pub(super) struct Ending {
+    pub(super) rows: u64,
     checksum: u32,
+    /// What the catalogue had lost, where rows are lacking. The first release that wrote such manifests does
+    /// not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lost: Option<LostRows>,
 }
 
 /// A line in between.
@@ -100,10 +104,11 @@ impl Lines {
         (compressed.len() >= SENT_AT_ONCE).then(|| std::mem::take(compressed).into())
     }
 
-    pub(super) fn end(mut self) -> Result<Bytes, StoreError> {
+    pub(super) fn end(mut self, lost: Option<LostRows>) -> Result<Bytes, StoreError> {
         let ending = Ending {
             rows: self.rows,
             checksum: self.checksum.clone().finalize(),
+            lost,
         };
         self.line(&ending)?;
         Ok(self.encoder.finish().map_err(unwritable)?.into())
@@ -115,8 +120,8 @@ pub(super) fn lines_of(content: &Bytes) -> Option<BufReader<Decoder<'static, Buf
     Some(BufReader::new(decoder))
 }
 
-/// The heading and the number of rows, if everything is what was written.
-pub(super) fn verify(content: &Bytes) -> Option<(Heading, u64)> {
+/// The first and the last line, if everything is what was written.
+pub(super) fn verify(content: &Bytes) -> Option<(Heading, Ending)> {
     let mut lines = lines_of(content)?;
     let (mut heading, mut count) = (None, 0_u64);
     let mut checksum = crc32fast::Hasher::new();
@@ -131,7 +136,7 @@ pub(super) fn verify(content: &Bytes) -> Option<(Heading, u64)> {
         } else if line.starts_with('{') {
             let ending: Ending = serde_json::from_str(&line).ok()?;
             let is_whole = ending.checksum == checksum.finalize() && ending.rows == count;
-            return heading.filter(|_| is_whole).map(|heading| (heading, count));
+            return heading.filter(|_| is_whole).map(|heading| (heading, ending));
         } else {
             count += 1;
         }

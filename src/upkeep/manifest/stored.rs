@@ -4,7 +4,7 @@ use std::io::BufRead as _;
 
 use bytes::Bytes;
 
-use super::lines::{FORMAT, Heading, Row, lines_of, unreadable, unwritable, verify};
+use super::lines::{Ending, FORMAT, Heading, Row, lines_of, unreadable, unwritable, verify};
 use crate::catalog::CatalogError;
 use crate::catalog::erasures::only_stays;
 use crate::catalog::estates::{EstatePage, EstateReader, EstateWriter, PutBack};
@@ -62,7 +62,7 @@ pub struct Manifest {
     pub heading: Heading,
     path: String,
     content: Bytes,
-    rows: u64,
+    pub(super) ending: Ending,
 }
 
 impl Manifest {
@@ -72,7 +72,7 @@ impl Manifest {
         let damaged = |what: &str| StoreError::corrupt(format!("manifest {path} {what}"));
         let verified = content.clone();
         let verified = tokio::task::spawn_blocking(move || verify(&verified)).await;
-        let (heading, rows) = verified
+        let (heading, ending) = verified
             .map_err(unwritable)?
             .ok_or_else(|| damaged("differs from what was written"))?;
         let of_name = parse_manifest_path(path).map(|(person, _)| person);
@@ -93,7 +93,7 @@ impl Manifest {
             heading,
             path: path.to_owned(),
             content,
-            rows,
+            ending,
         })
     }
 
@@ -134,7 +134,7 @@ impl Manifest {
         // The heading.
         lines.read_line(&mut line).map_err(|_| unreadable())?;
         let mut page: Option<EstatePage> = None;
-        for _ in 0..self.rows {
+        for _ in 0..self.ending.rows {
             line.clear();
             lines.read_line(&mut line).map_err(|_| unreadable())?;
             let Row(table, values) = serde_json::from_str(&line).map_err(|_| unreadable())?;

@@ -525,6 +525,27 @@ async fn what_must_not_be_known_goes_although_rows_are_lost_and_what_is_there_co
 }
 
 #[tokio::test]
+async fn what_is_lost_after_that_stays_in_the_manifests_that_have_it() {
+    let bench = written_down().await;
+    let person = bench.key.person;
+    tamper(&bench, "DELETE FROM documents").await;
+    replace_manifests(&bench.stores, person).await.unwrap();
+    bench.put(&[(record(7), LAST_DAY_OF_2023, 9.0)], false).await;
+    assert!(write_changed(&bench.stores, person).await.unwrap());
+    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [4, 3]);
+    tamper(&bench, "DELETE FROM sources").await;
+    for _ in 0..2 {
+        let refused = write_changed(&bench.stores, person).await;
+        assert!(refused.is_err_and(|error| error.is_damage()));
+        assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [4, 3]);
+    }
+    // What must not be known goes all the same, and what is lost by then is known from then on.
+    replace_manifests(&bench.stores, person).await.unwrap();
+    assert!(write_changed(&bench.stores, person).await.unwrap());
+    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [6, 5]);
+}
+
+#[tokio::test]
 async fn replaced_objects_are_deleted_only_after_the_manifest_names_what_took_their_place() {
     let bench = written_down().await;
     let rows = bench.visible().await;
