@@ -66,16 +66,31 @@ pub async fn bring_up_to_date(stores: &UpkeepStores, person: PersonId) -> Result
 
 /// Writes a manifest of a person in any case, and keeps none of the older ones. If others were faster, what
 /// they wrote may have been read earlier, so it goes too. Returns whether an older one may still appear,
-/// should one of those die who are writing it.
+/// should one of those die who are writing it. `Corrupt` also if there are manifests of somebody whose row is
+/// lost: they stay, and what they say with them.
 pub async fn replace_manifests(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
     for _ in 0..ATTEMPTS {
         match write_next(stores, person, 0).await? {
             WriteOutcome::Done { among_others } => return Ok(among_others),
-            WriteOutcome::Nobody => return Ok(false),
+            WriteOutcome::Nobody => return refuse_lost(stores, person).await.map(|()| false),
             WriteOutcome::Overtaken => {}
         }
     }
     Err(overtaken())
+}
+
+/// `Corrupt`, if the store has manifests of somebody whom the catalogue does not know and nobody is erasing.
+async fn refuse_lost(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
+    // Asked first: when an erasure is over, the manifests are gone.
+    if stores.catalog.is_being_erased(person).await? {
+        return Ok(());
+    }
+    if numbers(stores.objects(), person).await?.is_empty() || stores.catalog.person_exists(person).await? {
+        return Ok(());
+    }
+    Err(StoreError::corrupt(format!(
+        "person {person} is lost, and there are manifests"
+    )))
 }
 
 fn overtaken() -> StoreError {

@@ -151,6 +151,30 @@ async fn an_erasure_that_damage_held_open_ends_with_nothing_in_the_files_of_the_
 }
 
 #[tokio::test]
+async fn an_erasure_waits_where_manifests_of_somebody_who_is_lost_name_its_person() {
+    let bench = Bench::new().await;
+    let friend = friends(&bench).await;
+    let of_friend = format!("WHERE hex(person) = '{}'", friend.0.simple()).to_uppercase();
+    let lose = format!(
+        "PRAGMA foreign_keys = OFF; CREATE TABLE lost AS SELECT * FROM people {of_friend}; DELETE FROM people \
+         {of_friend}"
+    );
+    bench.stores.catalog.request_manifest(friend).await.unwrap();
+    tamper(&bench, &lose).await;
+    begin(&bench).await;
+    bench.pass(ERASURE_LENGTH);
+    let erasure = bench.stores.catalog.erasures_under_way().await.unwrap().remove(0);
+    for _ in 0..2 {
+        let held_open = erase(&bench.stores, &erasure).await;
+        assert!(held_open.is_err_and(|error| error.is_damage()));
+    }
+    tamper(&bench, "INSERT INTO people SELECT * FROM lost; DROP TABLE lost").await;
+    erase(&bench.stores, &erasure).await.unwrap();
+    assert_eq!(bench.stores.catalog.erasures_under_way().await.unwrap(), []);
+    assert_eq!(left(&bench).await, [""; 0]);
+}
+
+#[tokio::test]
 async fn whoever_may_have_come_back_after_an_erasure_keeps_nobody_else_out_of_a_rebuilt_catalogue() {
     let bench = Bench::new().await;
     let friend = friends(&bench).await;
