@@ -10,10 +10,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::app::{App, AppState};
+use crate::catalog::erasures::Erasure;
 use crate::catalog::{CatalogError, Subject, WithDamage};
 use crate::model::erasure::ErasureMark;
 use crate::model::time::Instant;
 use crate::store::files::PieceFiles;
+use crate::upkeep::erase::ends_at;
 use crate::upkeep::pause::paused;
 
 /// The shortest pause; shorter ones are lengthened to this.
@@ -28,9 +30,8 @@ const LONGEST_GAP: Duration = Duration::from_hours(1);
 struct Forgotten {
     /// When erasures were last looked for.
     looked_at: Option<Instant>,
-    /// With when the store was last searched: what a question that was under way kept after everything was
-    /// dropped goes with the next search, hours after which no such question can run.
-    purged: HashSet<(ErasureMark, Instant)>,
+    /// With when the store was last searched.
+    searched: HashSet<(ErasureMark, Instant)>,
     /// Whose nobody can tell how far they are.
     damaged: BTreeSet<Subject>,
 }
@@ -60,24 +61,34 @@ async fn look(
         sound: under_way,
         set_aside: damaged,
     } = app.catalog.sound_erasures_under_way().await?;
-    let purged: HashSet<(ErasureMark, Instant)> = under_way
-        .iter()
-        .filter_map(|erasure| Some((erasure.mark, erasure.purged_at?)))
-        .collect();
+    let searched = last_searches(&under_way);
     // Once for each, or damage that stays would leave everybody without caches.
     let is_newly_damaged = !damaged.is_subset(&forgotten.damaged);
     if is_newly_damaged {
         tracing::error!("an erasure is damaged, so nobody goes on with it; run `almanac check`");
     }
-    if may_have_missed || is_newly_damaged || !purged.is_subset(&forgotten.purged) {
+    // Also once more where one is no longer under way: its last search may have found something.
+    if may_have_missed || is_newly_damaged || searched != forgotten.searched {
         forget_all(app, files);
     }
     *forgotten = Forgotten {
         looked_at: Some(now),
-        purged,
+        searched,
         damaged,
     };
     Ok(())
+}
+
+/// When the store was last searched for each erasure: what a question that was under way kept after
+/// everything was dropped goes with the next search. Hours after the beginning no such question can run: from
+/// then on one search counts like another, since damage may hold an erasure open for days, and each round
+/// searches.
+fn last_searches(under_way: &[Erasure]) -> HashSet<(ErasureMark, Instant)> {
+    let last_search = |erasure: &Erasure| {
+        let searched_at = erasure.purged_at?.min(ends_at(erasure.begun_at));
+        Some((erasure.mark, searched_at))
+    };
+    under_way.iter().filter_map(last_search).collect()
 }
 
 /// Drops what is held in memory. Every part of the application stands here, so that none can be added without
@@ -138,4 +149,32 @@ fn forget_all(app: &App, files: &PieceFiles) {
     geocoder.forget_all();
     recent.forget_all();
     repeats.forget_all();
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::model::ids::PersonId;
+    use crate::upkeep::erase::ERASURE_LENGTH;
+
+    #[test]
+    fn searches_count_until_an_erasure_could_end_and_those_after_that_as_one() {
+        let begun_at = Instant::from_micros(0);
+        let after = |time: Duration| {
+            let erasure = Erasure {
+                mark: ErasureMark::of(PersonId(Uuid::from_u128(1))),
+                person: None,
+                begun_at,
+                purged_at: Some(begun_at.after(time)),
+                ended_at: None,
+            };
+            last_searches(&[erasure])
+        };
+        let minute = Duration::from_mins(1);
+        assert_ne!(after(minute), after(minute * 2));
+        assert_ne!(after(minute), after(ERASURE_LENGTH));
+        assert_eq!(after(ERASURE_LENGTH), after(ERASURE_LENGTH + minute));
+    }
 }
