@@ -108,8 +108,9 @@ pub(super) async fn knows(catalog: &Catalog, person: PersonId) -> Result<(), Fai
     Err(Failed::because(format!("there is no person {person}")))
 }
 
-/// Names the installation that is repaired, whose catalogue may be lost and is then made from what is stored.
-/// Where neither exists, nothing was lost, and the directory or the database is a wrong one.
+/// Names the installation that is repaired, whose catalogue may be lost and is then made from what is stored,
+/// in a data directory that is ours alone. Where neither exists, nothing was lost, and the directory or the
+/// database is a wrong one.
 pub(super) async fn repairable(settings: &Settings) -> Result<(), Failed> {
     if found_at(&settings.database_url)? == FoundAt::Nothing && !is_stored(settings).await? {
         return Err(Failed::because(format!(
@@ -118,16 +119,23 @@ pub(super) async fn repairable(settings: &Settings) -> Result<(), Failed> {
         )));
     }
     tell_of(settings);
+    if is_file_made(settings)? {
+        data_directory::open(&settings.data_dir)?;
+    }
     Ok(())
+}
+
+/// Whether the catalogue is a file that is not there, so that whoever opens it makes it.
+fn is_file_made(settings: &Settings) -> Result<bool, Failed> {
+    let file = Catalog::file_at(&settings.database_url).map_err(Failed::from_error)?;
+    // Of one that may not be looked for, whoever opens it tells why.
+    Ok(file.is_some_and(|file| matches!(file.try_exists(), Ok(false))))
 }
 
 /// Refuses to make a catalogue for an object store that has one, before anything is made: where the catalogue
 /// was only moved away, SQLite would take what is left of the log of another one for its own.
 pub(super) fn makeable(settings: &Settings) -> Result<(), Failed> {
-    let file = Catalog::file_at(&settings.database_url).map_err(Failed::from_error)?;
-    // Of one that may not be looked for, whoever opens it tells why.
-    let is_made = file.is_some_and(|file| matches!(file.try_exists(), Ok(false)));
-    if !is_made || settings.adopt_store {
+    if settings.adopt_store || !is_file_made(settings)? {
         return Ok(());
     }
     on_another_thread(|| async {

@@ -73,6 +73,18 @@ async fn a_lost_catalogue_costs_what_was_written_since_it_was_last_written_down(
 }
 
 #[tokio::test]
+async fn a_repair_on_a_new_machine_makes_a_directory_that_is_served() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let store = elsewhere.path().join("objects").display().to_string();
+    let with_store = || Setup::default().with("ALMANAC_OBJECT_STORE", &store);
+    with_store().start().stop();
+    let anew = with_store().prepare();
+    let (text, status) = said(&anew, &["check", "--repair"]);
+    assert_eq!(status, Some(0), "{text}");
+    anew.launch();
+}
+
+#[tokio::test]
 async fn a_repair_that_is_killed_anywhere_is_continued_to_its_end() {
     let server = super::flushing().start();
     let mut people = Vec::new();
