@@ -289,9 +289,25 @@ async fn put_back(
     }
     match first_error {
         Some(error) => Err(error),
-        // What manifests there are cannot be read: the next ones take their place.
-        None => Ok(stores.catalog.expect_first_manifest(person).await?),
+        None => expect_next_manifests(stores, person, rebuilt).await,
     }
+}
+
+/// Has the next manifests of a person take the place of those that there are, which cannot be read. Somebody
+/// of whom nothing came back is created here: if they were when they come, it would be as a person without
+/// manifests, and those that there are would pass for a later catalogue's.
+async fn expect_next_manifests(
+    stores: &UpkeepStores,
+    person: PersonId,
+    rebuilt: &mut RebuildReport,
+) -> Result<(), StoreError> {
+    let has_manifests = !numbers(stores.objects(), person).await?.is_empty();
+    if has_manifests && stores.catalog.ensure_person(person, None).await? {
+        rebuilt.done.push(format!(
+            "person {person}: nothing could be brought back, and what they store from now on is new"
+        ));
+    }
+    Ok(stores.catalog.expect_first_manifest(person).await?)
 }
 
 /// Describes a manifest that was written by a catalogue that had lost something.

@@ -9,6 +9,7 @@ use crate::catalog::records::{Effect, SeenSource, StoredDefinition, UploadReceip
 use crate::model::ids::UploadId;
 use crate::model::time::TimeRange;
 use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
+use crate::upkeep::check::older_complaints;
 use crate::upkeep::flush::flush;
 use crate::upkeep::lost_manifests::{complaints, write_lost};
 use crate::upkeep::manifest::{replace_manifests, write_changed, write_manifest};
@@ -635,6 +636,26 @@ async fn who_came_back_from_objects_alone_is_written_down_above_the_damaged_mani
     assert_eq!(complaints(&bench.stores, person).await.unwrap(), [""; 0]);
     assert!(write_manifest(&bench.stores, person).await.unwrap());
     assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [3, 2]);
+}
+
+#[tokio::test]
+async fn of_whom_nothing_came_back_is_written_down_above_the_damaged_manifests_too() {
+    let bench = written_down().await;
+    let person = bench.key.person;
+    for number in [1, 2] {
+        damage_manifest(&bench, number, |content| flip_a_bit(content));
+    }
+    std::fs::remove_dir_all(bench.directory.path().join("objects/data")).unwrap();
+    let bench = bench.without_catalogue().await;
+    let rebuilt = rebuild(&bench.stores).await.unwrap();
+    assert_eq!((rebuilt.wrong.len(), rebuilt.failed.len()), (2, 0), "{rebuilt:?}");
+    assert_eq!(bench.stores.catalog.people_ids().await.unwrap(), [person]);
+    let (catalog, objects) = (&bench.stores.catalog, bench.stores.objects());
+    assert_eq!(older_complaints(catalog, objects).await.unwrap(), [""; 0]);
+    bench.put(&many(0, 3, LAST_DAY_OF_2023), false).await;
+    assert_eq!(complaints(&bench.stores, person).await.unwrap(), [""; 0]);
+    assert!(write_manifest(&bench.stores, person).await.unwrap());
+    assert_eq!(numbers(objects, person).await.unwrap(), [3, 2]);
 }
 
 #[tokio::test]
