@@ -154,7 +154,7 @@ async fn paired(
             let is_blank =
                 !catalog.knows_anything().await? && likeness(catalog, objects).await? == Likeness::Blank;
             if is_blank {
-                write(objects, expected).await
+                give(objects, expected).await
             } else {
                 Err(ApartError::Nameless { expected })
             }
@@ -202,6 +202,11 @@ async fn paired_anew(
             .await?
             .ok_or(ApartError::Taken { found })?,
     };
+    give(objects, expected).await
+}
+
+/// Gives the store of a catalogue its identity, unless another catalogue was first.
+async fn give(objects: &ObjectStorage, expected: Uuid) -> Result<Uuid, ApartError> {
     let found = write(objects, expected).await?;
     if found == expected {
         Ok(found)

@@ -1,8 +1,12 @@
 //! A catalogue and a store are a pair or they are not served.
 
+use futures::future::BoxFuture;
+use object_store::memory::InMemory;
+
 use super::*;
+use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::upkeep::check::catalogue_complaints;
-use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, compare, read, settle};
+use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, compare, read, settle, write};
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::numbers;
 use crate::upkeep::rebuild::rebuild;
@@ -77,6 +81,42 @@ async fn a_pair_of_which_only_the_catalogue_knows_is_completed() {
     assert_eq!(read(bench.stores.objects()).await.unwrap(), Some(identity));
 }
 
+/// The identity that another catalogue gives a store.
+const OTHER: Uuid = Uuid::from_u128(1);
+
+/// Has another catalogue give the store its identity just before anybody else writes there.
+#[derive(Debug)]
+struct OtherIsFirst(Arc<InMemory>);
+
+#[async_trait::async_trait]
+impl Fate for OtherIsFirst {
+    async fn fault_for(&self, operation: Operation, _path: &str) -> Option<Fault> {
+        if operation == Operation::Put {
+            let objects = ObjectStorage::over(self.0.clone());
+            assert_eq!(write(&objects, OTHER).await.unwrap(), OTHER);
+        }
+        None
+    }
+
+    fn later(&self, _work: BoxFuture<'static, ()>) {}
+}
+
+#[tokio::test]
+async fn a_store_that_another_catalogue_has_taken_meanwhile_is_not_served() {
+    let beneath = Arc::new(InMemory::new());
+    let store = FaultyStore::new(beneath.clone(), Arc::new(OtherIsFirst(beneath)));
+    let objects = ObjectStorage::over(Arc::new(store));
+    let bench = Bench::over(tempfile::tempdir().unwrap(), objects).await;
+    let (catalog, identity) = (&bench.stores.catalog, Uuid::now_v7());
+    catalog.settle_store_identity(identity).await.unwrap();
+    assert_eq!(read(bench.stores.objects()).await.unwrap(), None);
+    let refused = settled(&bench).await.unwrap_err();
+    let ApartError::Different { expected, found } = refused else {
+        panic!("{refused}");
+    };
+    assert_eq!((expected, found), (identity, OTHER));
+}
+
 #[tokio::test]
 async fn two_installations_are_told_apart() {
     let (one, other) = (Bench::new().await, Bench::new().await);
@@ -100,9 +140,7 @@ async fn an_empty_catalogue_over_a_store_with_data_is_refused_with_identity_or_w
     bench.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
     let bench = bench.without_catalogue().await;
     assert!(matches!(settled(&bench).await, Err(ApartError::Empty)));
-    crate::upkeep::identity::write(bench.stores.objects(), Uuid::now_v7())
-        .await
-        .unwrap();
+    write(bench.stores.objects(), Uuid::now_v7()).await.unwrap();
     assert!(matches!(settled(&bench).await, Err(ApartError::Empty)));
     // A person who was made to have a token for does not make it another.
     let catalog = &bench.stores.catalog;
