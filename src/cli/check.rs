@@ -89,6 +89,13 @@ async fn check_all(settings: &Settings, repairs: Repairs) -> Result<(), Failed> 
 /// were left out of the catalogue, which no later check knows of.
 async fn repaired(settings: &Settings, stores: &UpkeepStores, repairs: Repairs) -> Result<usize, Failed> {
     let rebuilt = rebuild(stores).await.map_err(Failed::from_error)?;
+    if let Some(store) = rebuilt.store {
+        // Where only a setting was missing, there are two from now on.
+        print(&format!(
+            "repair: from now on this is the catalogue of the object store {store}; no other one may be used \
+             with it\n"
+        ))?;
+    }
     for line in rebuilt.done.iter().chain(&rebuilt.failed) {
         print(&format!("repair: {line}\n"))?;
     }

@@ -16,6 +16,7 @@ mod from_objects;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures::TryStreamExt as _;
+use uuid::Uuid;
 
 use super::begun_anew::manifests_above;
 use super::erase;
@@ -49,6 +50,8 @@ pub struct RebuildReport {
     pub wrong: Vec<String>,
     /// Describes what could not be done. If there is anything, the repair is unfinished.
     pub failed: Vec<String>,
+    /// The identity of the store, if the catalogue is made from that.
+    pub store: Option<Uuid>,
 }
 
 /// Fills a catalogue that knows nothing, or whose repair was interrupted, from the store. Leaves any other as
@@ -70,6 +73,7 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<RebuildReport, ApartError>
     // From now on the two are a pair, whatever the lost catalogue said.
     let identity = identity::read_or_give(stores.objects(), stores.ids.next()).await?;
     stores.catalog.replace_store_identity(identity).await?;
+    rebuilt.store = Some(identity);
     let is_erasing = Box::pin(heed_erasures(stores, &mut people, &mut rebuilt)).await?;
     for person in people {
         let paths = objects.get(&person).map_or(&[][..], Vec::as_slice);
