@@ -63,7 +63,7 @@ async fn bring_into(
 ) -> Result<Imported, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
-    let OpenedStore { objects, keys } = stores::paired(settings, catalog).await?;
+    let OpenedStore { objects, keys } = stores::paired(settings, catalog, installation::warn).await?;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
     let files = PieceFiles::new(objects.clone(), CACHE_MEMORY);
     let snapshots = Snapshots::new(catalog.clone(), CACHE_MEMORY).opening(keys);

@@ -29,7 +29,7 @@ pub(super) fn signing_key(settings: &Settings) -> Result<(), Failed> {
 /// Makes the catalogue and the object store, as a pair.
 async fn made(settings: &Settings) -> Result<(), Failed> {
     let catalog = stores::catalog_brought_up_to_date(settings).await?;
-    let paired = stores::paired(settings, &catalog).await;
+    let paired = stores::paired(settings, &catalog, installation::warn).await;
     catalog.close().await;
     paired.map(drop)
 }

@@ -65,8 +65,13 @@ fn named(settings: &Settings, suffices: impl Fn(FoundAt) -> bool) -> Result<(), 
 }
 
 fn tell_of(settings: &Settings) {
+    warn(&format!("using {}", place(settings)));
+}
+
+/// Says something beside the result of a command, which has no log.
+pub(super) fn warn(what: &str) {
     // A closed standard error means that nobody wants to know.
-    let _written = writeln!(std::io::stderr().lock(), "almanac: using {}", place(settings));
+    let _written = writeln!(std::io::stderr().lock(), "almanac: {what}");
 }
 
 /// Names the installation that a command uses, which must issue tokens; returns its signing key.

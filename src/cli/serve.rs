@@ -190,7 +190,8 @@ async fn open_foundations(
     registry: JoinHandle<Result<Registry, RegistryError>>,
     stopping: &CancellationToken,
 ) -> Result<Foundations, Failed> {
-    let OpenedStore { objects, keys } = stores::paired(settings, &catalog).await?;
+    let OpenedStore { objects, keys } =
+        stores::paired(settings, &catalog, |what| tracing::warn!("{what}")).await?;
     installation::warn_of_lost_signing_key(settings, &catalog).await;
     let ring = ring(settings, &clock)?;
     Ok(Foundations {

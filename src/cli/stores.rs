@@ -87,13 +87,21 @@ pub(super) struct OpenedStore {
     pub keys: Option<Arc<PersonKeys>>,
 }
 
-/// The store for a process that writes into it, as a pair with the catalogue.
-pub(super) async fn paired(settings: &Settings, catalog: &Catalog) -> Result<OpenedStore, Failed> {
+/// The store for a process that writes into it, as a pair with the catalogue. `warn` gets what an operator
+/// who insists on that has to know.
+pub(super) async fn paired(
+    settings: &Settings,
+    catalog: &Catalog,
+    warn: impl Fn(&str),
+) -> Result<OpenedStore, Failed> {
     let opened = open(settings).await?;
     let ids = SystemIds::default();
-    identity::settle(catalog, &opened.objects, &ids, settings.adopt_store)
+    let settled = identity::settle(catalog, &opened.objects, &ids, settings.adopt_store)
         .await
         .map_err(Failed::from_error)?;
+    for what in &settled.given_up {
+        warn(what);
+    }
     mark(settings, &opened.objects, opened.keys.as_deref()).await?;
     Ok(opened)
 }

@@ -88,6 +88,14 @@ enum Likeness {
     Strange,
 }
 
+/// What a catalogue and a store have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    pub identity: Uuid,
+    /// Describes, for the operator who insisted, what is given up by that.
+    pub given_up: Vec<String>,
+}
+
 /// Makes sure that the two are a pair. Makes them one if both are new, or if they are from before there were
 /// identities. `insist`: the operator knows that they are, and gives up what an unfinished repair has not
 /// brought back.
@@ -96,38 +104,41 @@ pub async fn settle(
     objects: &ObjectStorage,
     ids: &dyn IdSource,
     insist: bool,
-) -> Result<Uuid, ApartError> {
+) -> Result<Settled, ApartError> {
     let unfinished = catalog.unfinished_repair().await?;
-    match unfinished {
-        None => paired(catalog, objects, ids, insist).await,
-        Some(since) if !insist => Err(ApartError::Unfinished { since }),
-        Some(since) => {
-            let identity = paired(catalog, objects, ids, insist).await?;
-            give_up_repair(catalog, objects, &since).await?;
-            Ok(identity)
-        }
+    if let Some(since) = unfinished.clone().filter(|_| !insist) {
+        return Err(ApartError::Unfinished { since });
     }
+    Ok(Settled {
+        identity: paired(catalog, objects, ids, insist).await?,
+        given_up: match unfinished {
+            None => Vec::new(),
+            Some(since) => give_up_repair(catalog, objects, &since).await?,
+        },
+    })
 }
 
 /// Ends a repair that was not finished, as the operator wants it, and says what is given up by that.
-async fn give_up_repair(catalog: &Catalog, objects: &ObjectStorage, since: &str) -> Result<(), ApartError> {
+async fn give_up_repair(
+    catalog: &Catalog,
+    objects: &ObjectStorage,
+    since: &str,
+) -> Result<Vec<String>, ApartError> {
     let beyond = BeyondCatalogue::find(catalog, objects).await?;
     catalog.finish_repair().await?;
-    tracing::warn!(
-        since,
-        "the catalogue was being made anew, and that is given up: nothing more comes back by it, and what of \
-         the store the catalogue does not name is garbage from now on"
-    );
+    let mut given_up = vec![format!(
+        "the catalogue was being made anew since {since}, and that is given up: nothing more comes back by \
+         it, and what of the store the catalogue does not name is garbage from now on"
+    )];
     if let Some(first) = beyond.people().next() {
-        tracing::warn!(
-            people = beyond.people().count(),
-            %first,
-            "there are people who are not back, or not as the store has them; `almanac check` names them. \
-             Nothing of theirs is collected, and no backup is whole, before people/UUID of each is moved out \
-             of the store"
-        );
+        given_up.push(format!(
+            "people are not back, or not as the store has them: {}, the first is {first}; `almanac check` \
+             names them. Nothing of theirs is collected, and no backup is whole, before people/UUID of each is \
+             moved out of the store",
+            beyond.people().count()
+        ));
     }
-    Ok(())
+    Ok(given_up)
 }
 
 /// The identity that the two have in common, or get.

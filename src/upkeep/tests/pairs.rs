@@ -6,7 +6,7 @@ use object_store::memory::InMemory;
 use super::*;
 use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::upkeep::check::catalogue_complaints;
-use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, compare, read, settle, write};
+use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, Settled, compare, read, settle, write};
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::numbers;
 use crate::upkeep::rebuild::rebuild;
@@ -14,10 +14,11 @@ use crate::upkeep::repair::repair;
 
 async fn settled(bench: &Bench) -> Result<Uuid, ApartError> {
     let UpkeepStores { catalog, ids, .. } = &bench.stores;
-    settle(catalog, bench.stores.objects(), ids.as_ref(), false).await
+    let settled = settle(catalog, bench.stores.objects(), ids.as_ref(), false).await;
+    settled.map(|settled| settled.identity)
 }
 
-async fn insisted(bench: &Bench) -> Uuid {
+async fn insisted(bench: &Bench) -> Settled {
     let UpkeepStores { catalog, ids, .. } = &bench.stores;
     let settled = settle(catalog, bench.stores.objects(), ids.as_ref(), true).await;
     settled.unwrap()
@@ -69,7 +70,7 @@ async fn a_new_catalogue_does_not_take_a_store_that_has_one() {
     let one = one.without_catalogue().await;
     assert_eq!(rebuild(&one.stores).await.unwrap().failed, [""; 0]);
     assert_eq!(settled(&one).await.unwrap(), identity);
-    assert_eq!(insisted(&late).await, identity);
+    assert_eq!(insisted(&late).await.identity, identity);
 }
 
 #[tokio::test]
@@ -130,7 +131,7 @@ async fn two_installations_are_told_apart() {
         Err(ApartError::Different { .. })
     ));
     let expected = read(other.stores.objects()).await.unwrap();
-    assert_eq!(Some(insisted(&crossed).await), expected);
+    assert_eq!(Some(insisted(&crossed).await.identity), expected);
     assert_eq!(settled(&crossed).await.ok(), expected);
 }
 
@@ -214,7 +215,8 @@ async fn an_operator_who_knows_ends_a_repair_that_cannot_be_finished() {
         Err(ApartError::Unfinished { .. })
     ));
     assert_eq!(catalogue_complaints(catalog).await.unwrap().len(), 1);
-    assert_eq!(insisted(&bench).await, identity);
+    let insisted = insisted(&bench).await;
+    assert_eq!((insisted.identity, insisted.given_up.len()), (identity, 1));
     // Once is enough, and a backup is whole again.
     assert_eq!(settled(&bench).await.unwrap(), identity);
     assert_eq!(catalogue_complaints(catalog).await.unwrap(), [""; 0]);
@@ -242,7 +244,7 @@ async fn a_damaged_identity_is_that_of_the_catalogue_again_after_a_repair_or_for
     let identity = settled(&bench).await.unwrap();
     for content in DAMAGED {
         damage_identity(&bench, content).await;
-        assert_eq!(insisted(&bench).await, identity);
+        assert_eq!(insisted(&bench).await.identity, identity);
         damage_identity(&bench, content).await;
         assert_eq!(repair(&bench.stores).await.unwrap().len(), 1);
         assert_eq!(settled(&bench).await.unwrap(), identity);

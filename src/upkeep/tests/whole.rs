@@ -257,7 +257,8 @@ async fn a_copy_that_has_begun_is_called_unfinished_and_is_made_in_the_same_plac
 /// Settles whether the catalogue of the first and the store of the second are a pair.
 async fn settled(one: &Bench, other: &Bench) -> Result<Uuid, ApartError> {
     let UpkeepStores { catalog, ids, .. } = &one.stores;
-    settle(catalog, other.stores.objects(), ids.as_ref(), false).await
+    let settled = settle(catalog, other.stores.objects(), ids.as_ref(), false).await;
+    settled.map(|settled| settled.identity)
 }
 
 #[tokio::test]
