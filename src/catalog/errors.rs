@@ -41,7 +41,9 @@ pub enum CatalogError {
     /// It would become part of the catalogue beside it, and destroy it.
     #[error(
         "{log} is the log of another catalogue than the one beside it: put the other one back, or move this \
-         file away if only the one beside it is wanted"
+         file away if only the one beside it is wanted. If nobody put another there, that one is damaged where \
+         its number stands, and the log is its own, with what was acknowledged last: keep copies of both, and \
+         do not move the log away"
     )]
     LogOfAnother { log: String },
     /// Stored bytes are not those that were written. Nothing derived from them was returned.
