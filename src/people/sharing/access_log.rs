@@ -22,7 +22,7 @@ const GROUP: usize = 512;
 const MOST_WAITING: usize = 4_096;
 
 /// The outcome of an entry until it is ended. If it stays, the service stopped before the answer was
-/// finished.
+/// finished, or nobody knows whether a share was changed.
 pub const BEGUN: &str = "begun";
 
 /// Writes entries. Cheap to clone; its task ends when all clones are gone.

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::granting::{SHARED_WITH_GROUP, SHARED_WITH_PERSON};
 use crate::model::faults::{Fault, first_of};
@@ -283,15 +284,9 @@ impl Sharing {
         self.catalog.ensure_person(share.owner, None).await?;
         let entry = self.log.begin(share.owner, actor, about.to_string()).await?;
         let outcome = self.catalog.change_documents(vec![change]).await;
-        self.log.end(
-            entry,
-            None,
-            if matches!(outcome, Ok(Changed::Done)) {
-                "done"
-            } else {
-                "refused"
-            },
-        );
+        if let Some(known) = known_outcome(&outcome) {
+            self.log.end(entry, None, known);
+        }
         match outcome? {
             Changed::Done => Ok(()),
             Changed::LimitReached { kind, limit } => Err(LimitReached { kind, limit }.into()),
@@ -381,4 +376,29 @@ impl Sharing {
 
 fn each_once<T: Ord>(ids: Vec<T>) -> Vec<T> {
     ids.into_iter().collect::<BTreeSet<T>>().into_iter().collect()
+}
+
+/// What the log says of a change of a share, if that is known. Otherwise the entry stays begun.
+const fn known_outcome(changed: &Result<Changed, CatalogError>) -> Option<&'static str> {
+    match changed {
+        Ok(Changed::Done) => Some("done"),
+        Err(CatalogError::Unknown { .. }) => None,
+        Ok(_) | Err(_) => Some("refused"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_that_may_have_happened_is_not_called_refused() {
+        let detail = || "the connection was lost".to_owned();
+        let lost = Err(CatalogError::Unknown { detail: detail() });
+        let failed = Err(CatalogError::Unavailable { detail: detail() });
+        assert_eq!(known_outcome(&lost), None);
+        assert_eq!(known_outcome(&failed), Some("refused"));
+        assert_eq!(known_outcome(&Ok(Changed::Overtaken)), Some("refused"));
+        assert_eq!(known_outcome(&Ok(Changed::Done)), Some("done"));
+    }
 }
