@@ -121,7 +121,8 @@ enum WriteOutcome {
 
 /// Writes the next manifest of a person, and keeps the last `kept` of the older ones. `Corrupt` if rows are
 /// damaged or lost, or the catalogue is older than the store: what it says would take the place of what it
-/// lacks. Lost rows do not count where no older one may stay, or the newest lacks the same ones.
+/// lacks. Lost rows do not count where no older one may stay or there is none, or the newest lacks the same
+/// ones.
 async fn write_next(
     stores: &UpkeepStores,
     person: PersonId,
@@ -131,19 +132,22 @@ async fn write_next(
         Err(error) if error.is_damage() => error,
         outcome => return outcome,
     };
-    if kept > 0 {
-        return match lacking_in_newest(stores, person).await? {
-            MayLack::Nothing => Err(lost),
-            may_lack => write_rows(stores, person, kept, &may_lack).await,
-        };
+    let may_lack = match kept {
+        0 => MayLack::Anything,
+        _ => lacking_in_newest(stores, person).await?,
+    };
+    if matches!(may_lack, MayLack::Nothing) {
+        return Err(lost);
     }
-    let outcome = write_rows(stores, person, kept, &MayLack::Anything).await?;
-    tracing::error!(
-        %person,
-        error = %lost,
-        "rows are lost, and what older manifests say must not be known any more: one of what is there takes \
-         their place"
-    );
+    let outcome = write_rows(stores, person, kept, &may_lack).await?;
+    if matches!(may_lack, MayLack::Anything) {
+        tracing::error!(
+            %person,
+            error = %lost,
+            "rows are lost, and there are no older manifests, or what they say must not be known any more: one \
+             is written of what is there"
+        );
+    }
     Ok(outcome)
 }
 
@@ -155,10 +159,16 @@ enum MayLack {
     Anything,
 }
 
-/// What the newest manifest of a person lacks: no older one has it either.
+/// What the newest manifest of a person lacks: no older one has it either. Of whom none was ever noted, and
+/// none is there, no manifest has anything.
 async fn lacking_in_newest(stores: &UpkeepStores, person: PersonId) -> Result<MayLack, StoreError> {
     let Some(newest) = numbers(stores.objects(), person).await?.first().copied() else {
-        return Ok(MayLack::Nothing);
+        let is_first = known_number(stores, person).await?.is_none();
+        return Ok(if is_first {
+            MayLack::Anything
+        } else {
+            MayLack::Nothing
+        });
     };
     match Manifest::fetch(stores.objects(), &manifest_path(person, newest)).await {
         Ok(newest) if newest.heading.lacks_rows => {

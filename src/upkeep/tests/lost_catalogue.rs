@@ -528,6 +528,45 @@ async fn what_must_not_be_known_goes_although_rows_are_lost_and_what_is_there_co
 }
 
 #[tokio::test]
+async fn who_has_no_manifest_gets_one_of_what_is_there_although_rows_are_lost() {
+    let bench = Bench::new().await;
+    let person = bench.key.person;
+    for piece in 0..2 {
+        bench
+            .put(&many(piece * 10, 10, LAST_DAY_OF_2023), piece == 0)
+            .await;
+    }
+    let rows = bench.visible().await;
+    let source = SeenSource {
+        person,
+        key: "watch".to_owned(),
+        name: None,
+    };
+    let commit = Commit {
+        sources: vec![source],
+        ..Commit::default()
+    };
+    bench.stores.catalog.commit(commit).await.unwrap();
+    tamper(&bench, "DELETE FROM sources").await;
+    assert!(write_changed(&bench.stores, person).await.unwrap());
+    tamper(&bench, "DELETE FROM blobs").await;
+    let refused = write_changed(&bench.stores, person).await;
+    assert!(refused.is_err_and(|error| error.is_damage()));
+    // One that the store has lost is no first one.
+    let objects = bench.stores.objects();
+    assert_eq!(numbers(objects, person).await.unwrap(), [1]);
+    let first = manifest_path(person, 1);
+    let content = objects.get(&first).await.unwrap();
+    objects.delete(&first).await.unwrap();
+    let refused = write_changed(&bench.stores, person).await;
+    assert!(refused.is_err_and(|error| error.is_damage()));
+    objects.put(&first, content).await.unwrap();
+    let bench = bench.without_catalogue().await;
+    assert_eq!(rebuild(&bench.stores).await.unwrap().failed, [""; 0]);
+    assert_eq!(bench.visible().await, rows);
+}
+
+#[tokio::test]
 async fn what_is_lost_after_that_stays_in_the_manifests_that_have_it() {
     let bench = written_down().await;
     let person = bench.key.person;
