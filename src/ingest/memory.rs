@@ -3,8 +3,9 @@
 //! One budget lives as long as the process. A body takes from it the memory that it needs while it is read,
 //! waits for more within a time limit, and gives it back when its rows are committed or given up. So however
 //! many bodies come, and however they are compressed, their rows fit. The first body always proceeds: if each
-//! had a part of what it needs and waited for the others, none would ever finish. Small ones with room are
-//! not in that line, since most of them wait for their clients. Knows bytes; knows nothing of their content.
+//! had a part of what it needs and waited for the others, none would ever finish. Small ones are in that line
+//! only while there is no room for them, since most of them wait for their clients. Knows bytes; knows
+//! nothing of their content.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,6 +51,8 @@ struct MemoryTaken {
     of: HashMap<PersonId, usize>,
     /// The people whose bodies hold more than small ones have, or wait for it, in the order of arrival.
     line: BTreeMap<u64, PersonId>,
+    /// The place of the small body, if any, that was given memory without room for it, as the first in line.
+    ahead: Option<u64>,
     came: u64,
 }
 
@@ -59,7 +62,8 @@ pub struct Allowance {
     memory: BodyMemory,
     person: PersonId,
     bytes: usize,
-    /// Its place in line, from when it asks for more than small ones have, or waits for that.
+    /// Its place in line, from when it asks for more than small ones have, or waits for that. A small one
+    /// loses it when there is room for it, and does not hear of that.
     place: Option<u64>,
     /// When all its waits end, if they do together.
     until: Option<Moment>,
@@ -73,8 +77,11 @@ impl MemoryTaken {
         first.is_none_or(|(first, _)| *first == place)
     }
 
-    /// A place at the end of the line.
-    fn join(&mut self, person: PersonId) -> u64 {
+    /// The place in line of a body that may have had one: that, or a new one at the end.
+    fn join(&mut self, person: PersonId, had: Option<u64>) -> u64 {
+        if let Some(place) = had.filter(|place| self.line.contains_key(place)) {
+            return place;
+        }
         self.came += 1;
         self.line.insert(self.came, person);
         self.came
@@ -124,6 +131,11 @@ impl BodyMemory {
         self.lock().bytes
     }
 
+    /// Up to how many bytes in all there is room for small bodies.
+    fn room_for_small(&self) -> usize {
+        self.shared.limit + self.shared.limit / RESERVE
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, MemoryTaken> {
         self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,8 +147,8 @@ impl BodyMemory {
         let mut taken = self.lock();
         let own = taken.of.get(&person).copied().unwrap_or(0);
         let all = taken.bytes.saturating_add(more);
-        let limit = self.shared.limit;
-        if mine.saturating_add(more) <= SMALL_BODY_BYTES && all <= limit + limit / RESERVE {
+        let is_small = mine.saturating_add(more) <= SMALL_BODY_BYTES;
+        if is_small && all <= self.room_for_small() {
             taken.give(person, more);
             drop(taken);
             // One that had to wait for it would now stand there for as long as its client likes.
@@ -145,11 +157,14 @@ impl BodyMemory {
             }
             return true;
         }
-        let place = *place.get_or_insert_with(|| taken.join(person));
-        let fits = all <= limit || taken.is_first(place, None);
-        let is_fair = own.saturating_add(more) <= self.share() || taken.is_first(place, Some(person));
+        let joined = taken.join(person, *place);
+        *place = Some(joined);
+        let fits = all <= self.shared.limit || taken.is_first(joined, None);
+        let is_fair = own.saturating_add(more) <= self.share() || taken.is_first(joined, Some(person));
         if fits && is_fair {
             taken.give(person, more);
+            // Without room for small ones nobody but the first in line is given anything.
+            taken.ahead = is_small.then_some(joined);
         }
         fits && is_fair
     }
@@ -163,7 +178,10 @@ impl BodyMemory {
                 taken.of.remove(&person);
             }
         }
-        if let Some(place) = place {
+        // Others must not wait for a small one that has its memory, however little of it is taken.
+        let has_room = taken.bytes <= self.room_for_small();
+        let outrun = taken.ahead.take_if(|ahead| has_room || Some(*ahead) == place);
+        for place in place.into_iter().chain(outrun) {
             taken.line.remove(&place);
         }
         drop(taken);
@@ -326,6 +344,29 @@ mod tests {
             });
         assert_eq!((small, waited), (Ok(()), Ok(())));
         assert_eq!(memory.taken(), 150 * MIB + SMALL_BODY_BYTES);
+    }
+
+    #[test]
+    fn a_small_body_without_room_is_in_line_until_there_is_room_for_it() {
+        let memory = BodyMemory::new(MIB, Duration::from_secs(5));
+        let [mut slow, mut next] = [1, 2].map(|number| memory.allowance(person(number)));
+        let mut others = [3; 20].map(|number| memory.allowance(person(number)));
+        assert!(
+            others
+                .iter_mut()
+                .all(|other| other.grow_at_once(SMALL_BODY_BYTES))
+        );
+        assert!(slow.grow_at_once(SMALL_BODY_BYTES));
+        // One at a time: however many small ones come, they are not given more than there is.
+        assert!(!next.grow_at_once(SMALL_BODY_BYTES));
+        drop(others);
+        assert!(next.grow_at_once(2 * MIB));
+        // It lost its place, and what it wants now is for large ones.
+        assert!(!slow.grow_at_once(2 * MIB));
+        drop(next);
+        assert!(slow.grow_at_once(2 * MIB));
+        drop(slow);
+        assert_eq!(memory.taken(), 0);
     }
 
     #[tokio::test]
