@@ -18,7 +18,9 @@ use super::query_params::NoParams;
 pub mod answers;
 pub mod bodies;
 pub mod common;
+mod headers;
 mod pages;
+mod parameters;
 pub mod rows;
 mod unions;
 
@@ -30,7 +32,7 @@ const SCHEME: &str = "bearer";
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Almanac", description = "One store per person for everything they measure."),
-    modifiers(&BearerTokens),
+    modifiers(&BearerTokens, &HeadersOfAnswers),
     components(schemas(
         rows::Calendar,
         rows::CalendarEvent,
@@ -56,6 +58,14 @@ impl Modify for BearerTokens {
             .get_or_insert_default()
             .add_security_scheme(SCHEME, SecurityScheme::Http(scheme));
         document.security = Some(vec![SecurityRequirement::new::<_, [&str; 0], &str>(SCHEME, [])]);
+    }
+}
+
+struct HeadersOfAnswers;
+
+impl Modify for HeadersOfAnswers {
+    fn modify(&self, document: &mut Document) {
+        headers::explain(document.components.get_or_insert_default());
     }
 }
 

@@ -9,6 +9,7 @@ mod ending;
 mod forms;
 mod headers;
 mod heads;
+mod named_headers;
 mod parameters;
 mod refusals;
 mod repeated;

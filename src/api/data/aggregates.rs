@@ -8,7 +8,7 @@ use axum::response::Response;
 use uuid::Uuid;
 
 use crate::api::app::{App, AppState};
-use crate::api::docs::answers::Records;
+use crate::api::docs::answers::CountedRecords;
 use crate::api::extract::{Checked, Path};
 use crate::api::header_names::X_SVC_PERIODS_LEFT_OUT;
 use crate::api::problem::{ApiError, invalid};
@@ -128,7 +128,7 @@ impl FromParams for ValuesQuery {
 /// How many records began in each period. Periods without records are left out.
 #[utoipa::path(get, path = "/data/v1alpha1/event/{data_type}/agg/{resolution}", tag = "aggregates",
     params(("data_type" = String, Path), ("resolution" = inline(Resolution), Path), Checked<CountQuery>),
-    responses(Records, (status = 403), (status = 404), (status = 422)))]
+    responses(CountedRecords, (status = 403), (status = 404), (status = 422)))]
 pub async fn event_aggregate(
     State(app): State<AppState>,
     request: ReadRequest,
@@ -146,7 +146,7 @@ pub async fn event_aggregate(
 /// Statistics of a metric's values in each period. Periods without samples are left out.
 #[utoipa::path(get, path = "/data/v1alpha1/metric/{data_type}/agg/{resolution}", tag = "aggregates",
     params(("data_type" = String, Path), ("resolution" = inline(Resolution), Path), Checked<ValuesQuery>),
-    responses(Records, (status = 403), (status = 404), (status = 422)))]
+    responses(CountedRecords, (status = 403), (status = 404), (status = 422)))]
 pub async fn metric_aggregate(
     State(app): State<AppState>,
     request: ReadRequest,

@@ -121,8 +121,10 @@ impl FrameStatus {
 /// read at `url` without a token, all or in ranges, until `expires_at`.
 #[utoipa::path(post, path = "/data/v1/frames", operation_id = "create_frame", tag = "frames",
     params(Checked<NoParams>), request_body = NewFrame,
-    responses((status = 201, description = "The frame", body = FrameStatus), (status = 403), (status = 404),
-        (status = 413), (status = 415), (status = 422), (status = 429), (status = 504)))]
+    responses((status = 201, description = "The frame", body = FrameStatus,
+            headers(("location"), ("x-svc-range"))),
+        (status = 403), (status = 404), (status = 413), (status = 415), (status = 422), (status = 429),
+        (status = 504)))]
 pub async fn create(
     State(app): State<AppState>,
     reader: Reader,
@@ -273,10 +275,13 @@ pub async fn remove(
 #[utoipa::path(get, path = "/data/v1/frame/{ticket}/{answer}", operation_id = "read_frame", tag = "frames",
     security(()),
     params(("ticket" = String, Path), ("answer" = String, Path), Checked<NoParams>,
-        ("range" = Option<String>, Header), ("if-range" = Option<String>, Header)),
-    responses((status = 200, description = "The frame", body = RawBytes, content_type = "*/*"),
-        (status = 206, description = "The range of it", body = RawBytes, content_type = "*/*"),
-        (status = 304), (status = 403), (status = 412), (status = 416), (status = 422), (status = 429),
+        ("range" = Option<String>, Header), ("if-range" = Option<String>, Header),
+        ("if-match" = Option<String>, Header), ("if-none-match" = Option<String>, Header)),
+    responses((status = 200, description = "The frame", body = RawBytes, content_type = "*/*",
+            headers(("etag"))),
+        (status = 206, description = "The range of it", body = RawBytes, content_type = "*/*",
+            headers(("etag"))),
+        (status = 304, headers(("etag"))), (status = 403), (status = 412), (status = 416), (status = 422), (status = 429),
         (status = 500), (status = 503)))]
 pub async fn bytes(
     State(app): State<AppState>,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use utoipa::openapi::path::{Operation, Parameter};
+use axum::http::header::CONTENT_DISPOSITION;
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, Schema,
     SchemaFormat, Type,
@@ -10,7 +11,10 @@ use utoipa::openapi::schema::{
 use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, ToSchema};
 
+use super::headers::carry;
+use super::parameters::takes;
 use super::rows::{Calendar, CalendarEvent, Workout};
+use crate::api::header_names::{SERVER_TIMING, X_SVC_PERIODS_LEFT_OUT};
 use crate::output::OutputMethod;
 
 const OK: &str = "200";
@@ -40,6 +44,10 @@ pub struct QueryRows;
 /// Rows in one of the forms that `format` names, or any that `output` names, or a plan of how they are found.
 #[derive(Clone, Copy, Debug)]
 pub struct Records;
+
+/// Rows like those of [`Records`], of which some may be left out so that they tell nothing of anybody.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedRecords;
 
 impl IntoResponses for Rows {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
@@ -86,6 +94,16 @@ impl IntoResponses for Records {
     }
 }
 
+impl IntoResponses for CountedRecords {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let mut responses = Records::responses();
+        if let Some(RefOr::T(response)) = responses.get_mut(OK) {
+            carry(response, &[X_SVC_PERIODS_LEFT_OUT]);
+        }
+        responses
+    }
+}
+
 /// Rows of which each is an `Item` with all of its members, unless columns are chosen.
 fn rows_of<Item: ToSchema>() -> BTreeMap<String, RefOr<Response>> {
     let items = ArrayBuilder::new()
@@ -111,7 +129,9 @@ fn explained(answer: ResponseBuilder) -> BTreeMap<String, RefOr<Response>> {
 }
 
 fn answered(answer: ResponseBuilder) -> BTreeMap<String, RefOr<Response>> {
-    BTreeMap::from([(OK.to_owned(), answer.build().into())])
+    let mut answer = answer.build();
+    carry(&mut answer, &[CONTENT_DISPOSITION, SERVER_TIMING]);
+    BTreeMap::from([(OK.to_owned(), answer.into())])
 }
 
 fn answer(description: &str, methods: &[OutputMethod]) -> ResponseBuilder {
@@ -139,9 +159,7 @@ fn answer(description: &str, methods: &[OutputMethod]) -> ResponseBuilder {
 /// A listing that takes `output` is also answered with rows in each form. Without it, the answer is the JSON
 /// of the listing's own description.
 pub fn also_in_every_form(operation: &mut Operation) {
-    let is_output =
-        |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(known) if known.name == OUTPUT);
-    if !operation.parameters.iter().flatten().any(is_output) {
+    if !takes(operation, |name| name == OUTPUT) {
         return;
     }
     let Some(RefOr::T(described)) = operation.responses.responses.get_mut(OK) else {
@@ -150,6 +168,7 @@ pub fn also_in_every_form(operation: &mut Operation) {
     if described.content.len() > 1 {
         return;
     }
+    carry(described, &[CONTENT_DISPOSITION]);
     let forms = answer("", &OutputMethod::ALL).build();
     for (media_type, content) in forms.content {
         let Some(RefOr::T(own)) = described.content.get_mut(&media_type) else {

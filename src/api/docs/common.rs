@@ -1,12 +1,15 @@
 //! What many operations accept and answer in common, added once for all instead of beside each.
 
-use axum::http::StatusCode;
-use utoipa::openapi::path::{Operation, ParameterIn};
+use axum::http::{Method, StatusCode};
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Content, Deprecated, OpenApi as Document, Ref, RefOr, Required, Response};
 
-use crate::api::docs::answers;
+use crate::api::docs::parameters::takes;
+use crate::api::docs::{answers, headers};
 use crate::api::endpoints::Routes;
+use crate::api::layers::precondition::creates;
 use crate::api::query_params::glossary;
+use crate::auth::reach::only_reads;
 
 /// Statuses that every request that needs a token may get.
 const EVERYBODY: [StatusCode; 5] = [
@@ -44,20 +47,32 @@ pub fn deprecated(routes: Routes) -> Routes {
 
 /// Adds what all operations of the interface have in common, and the form of every refusal.
 pub fn complete(document: &mut Document) {
-    for item in document.paths.paths.values_mut() {
+    for (address, item) in &mut document.paths.paths {
+        if let Some(question) = item.post.as_mut().filter(|_| only_reads(false, address)) {
+            headers::add_to_disclosure(question);
+        }
         if let Some(get) = &mut item.get {
             // Whatever is read can be read conditionally.
             add(get, &[StatusCode::NOT_MODIFIED, StatusCode::PRECONDITION_FAILED]);
             answers::also_in_every_form(get);
+            headers::add_to_read(get);
             // Whatever has a GET can be changed conditionally.
-            let changes = [&mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
-            for change in changes.into_iter().flatten() {
+            let changes = [
+                (Method::PUT, &mut item.put),
+                (Method::POST, &mut item.post),
+                (Method::PATCH, &mut item.patch),
+                (Method::DELETE, &mut item.delete),
+            ];
+            for (method, change) in changes {
+                let Some(change) = change else { continue };
                 add(change, &[StatusCode::PRECONDITION_FAILED]);
+                headers::add_to_change(change, creates(&method, address));
             }
         }
     }
     for operation in operations(document) {
         add(operation, &EVERYBODY);
+        headers::add_rates(operation);
         if operation.request_body.is_some() {
             // A body may come too slowly, or not all of it.
             add(operation, &[StatusCode::REQUEST_TIMEOUT, StatusCode::BAD_REQUEST]);
@@ -69,13 +84,15 @@ pub fn complete(document: &mut Document) {
     explain(document);
 }
 
-/// Explains every name, and adds that a query can be refused, and the form of every refusal.
+/// Explains every name, and adds that a query can be refused, the headers of answers, and the form of every
+/// refusal.
 pub fn explain(document: &mut Document) {
     for operation in operations(document) {
-        explain_names(operation);
         if takes(operation, |_| true) {
             add(operation, &[StatusCode::UNPROCESSABLE_ENTITY]);
         }
+        headers::add_to_any(operation);
+        explain_names(operation);
     }
     explain_refusals(document);
 }
@@ -132,14 +149,6 @@ pub fn operations(document: &mut Document) -> impl Iterator<Item = &mut Operatio
         ]
         .into_iter()
         .flatten()
-    })
-}
-
-/// Whether a parameter in the query has a name that is `wanted`.
-fn takes(operation: &Operation, wanted: impl Fn(&str) -> bool) -> bool {
-    operation.parameters.iter().flatten().any(|parameter| {
-        matches!(parameter, RefOr::T(known)
-            if known.parameter_in == ParameterIn::Query && wanted(&known.name))
     })
 }
 

@@ -354,8 +354,8 @@ pub async fn delete_file(
 /// Makes a new version of a file with the bytes of an earlier one.
 #[utoipa::path(post, path = "/{input_id}/restore", tag = "files",
     params(("input_id" = String, Path), Checked<NoParams>),
-    responses((status = 200, description = "The new version", body = FileInput), (status = 404),
-        (status = 409), (status = 422)))]
+    responses((status = 200, description = "The new version", body = FileInput, headers(("etag"))),
+        (status = 404), (status = 409), (status = 422)))]
 pub async fn restore_file(
     State(app): State<AppState>,
     reader: Reader,

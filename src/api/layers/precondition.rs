@@ -75,6 +75,12 @@ pub fn must_be_seen(headers: &HeaderMap, tag: &str) -> Result<(), ApiError> {
     Err(changed())
 }
 
+/// Whether a change creates something: what is not there yet is as nobody names it in `If-None-Match`.
+#[must_use]
+pub fn creates(method: &Method, route: &str) -> bool {
+    method == Method::POST && !route.ends_with(CHANGED_BY_POST)
+}
+
 fn changed() -> ApiError {
     ApiError::precondition_failed("it has changed; read it again without the header `if-match`")
 }
@@ -109,10 +115,10 @@ pub(super) fn condition(request: &Request, routes: &PrecheckRoutes) -> Option<Co
 impl Demand {
     /// What a change demands, if it demands anything.
     fn of(request: &Request, route: &str) -> Option<Self> {
-        let creates = request.method() == Method::POST && !route.ends_with(CHANGED_BY_POST);
+        let is_new = creates(request.method(), route);
         let demand = Self {
             seen: Some(values(request, &IF_MATCH)).filter(|seen| !seen.is_empty()),
-            unwanted: if creates {
+            unwanted: if is_new {
                 Vec::new()
             } else {
                 values(request, &IF_NONE_MATCH)

@@ -147,8 +147,8 @@ pub async fn list(
 /// Orders one archive with everything that the caller has. It is made in the background.
 #[utoipa::path(post, path = "/user/v1alpha1/export", operation_id = "create_export", tag = "people",
     params(Checked<NoParams>),
-    responses((status = 202, description = "The order", body = ExportStatus), (status = 422),
-        (status = 429)))]
+    responses((status = 202, description = "The order", body = ExportStatus, headers(("location"))),
+        (status = 422), (status = 429)))]
 pub async fn create(
     State(app): State<AppState>,
     reader: Reader,

@@ -31,7 +31,8 @@ pub async fn preferences(
 /// Changes the preferences that are sent, clears those sent as null, and leaves the others alone.
 #[utoipa::path(post, path = "/user/v1alpha1/preferences", tag = "people", params(Checked<NoParams>),
     request_body = PreferencesDocument,
-    responses((status = 200, description = "The preferences as they are then", body = PreferencesDocument),
+    responses((status = 200, description = "The preferences as they are then", body = PreferencesDocument,
+            headers(("etag"))),
         (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn change_preferences(
     State(app): State<AppState>,

@@ -316,15 +316,17 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "if-match",
         aliases: &[],
-        description: "The change is made only if the file still has this `ETag`; else 412",
+        description: "What is there is read or changed only if it still has one of these `ETag`s, or is there \
+                      at all with an asterisk; else 412",
         absent: "whatever `ETag` it has",
         example: Text("\"1f3870be274f6c49\""),
     },
     Entry {
         name: "if-none-match",
         aliases: &[],
-        description: "An `ETag` that the client knows, which is answered with 304 if it is still the present \
-                      one; an asterisk means that there must be nothing yet, else 412",
+        description: "The `ETag`s that the client knows. A read is answered with 304 if one of them is still the \
+                      present one, and a change with 412; an asterisk stands for any, so that there must be \
+                      nothing yet",
         absent: "no condition",
         example: Text("*"),
     },
@@ -528,6 +530,13 @@ pub(super) const ENTRIES: &[Entry] = &[
                       are",
         absent: "no group",
         example: Text(ID),
+    },
+    Entry {
+        name: "prefer",
+        aliases: &[],
+        description: "How the client wants to be understood: `handling=strict` is `strict=true`",
+        absent: "what the route does not know is passed over",
+        example: Text("handling=strict"),
     },
     Entry {
         name: "q",
