@@ -9,6 +9,8 @@ use crate::api::problem::{ApiError, invalid};
 use crate::auth::reach::READING;
 use crate::output::OutputMethod;
 
+/// The prefix of paths about frames themselves.
+const FRAMES: &str = "/data/v1/frame";
 /// The most bytes of a question: more than any address that clients can send.
 const LONGEST_QUESTION: usize = 64 << 10;
 /// Parameters about the form of an answer, which the frame sets itself.
@@ -27,6 +29,9 @@ pub(super) fn question_address(text: &str, public_url: &str, format: OutputMetho
         ));
     }
     let (path, query) = asked.split_once('?').unwrap_or((asked, ""));
+    if path.starts_with(FRAMES) {
+        return Err(refused("frames keep no answers about frames"));
+    }
     let is_of_form = |part: &&str| {
         let name = part.split('=').next().unwrap_or_default();
         OF_FORM.contains(&name)
@@ -82,6 +87,8 @@ mod tests {
             "",
             "HeartRate",
             "/user/v1alpha1/info",
+            "/data/v1/frames?output=csv",
+            "/data/v1/frame/ticket/answer.csv",
             "https://elsewhere.example/data/v0/x",
             "/data/\u{7f}",
         ] {
