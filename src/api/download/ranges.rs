@@ -40,7 +40,11 @@ pub fn requested_range(header: Option<&str>, length: u64) -> RequestedRange {
 /// What `Content-Range` says about a body; `None` if it is not understood.
 #[must_use]
 pub fn sent(text: &str) -> Option<SentBytes> {
-    let (range, total) = text.trim().strip_prefix("bytes ")?.trim().split_once('/')?;
+    let (unit, range) = text.trim().split_once(' ')?;
+    let (range, total) = range.trim().split_once('/')?;
+    if !unit.eq_ignore_ascii_case("bytes") {
+        return None;
+    }
     let total = match total {
         "*" => None,
         total => Some(number(total)?),
@@ -117,6 +121,7 @@ mod tests {
         let range = |from, until, total| Some(SentBytes::Range { from, until, total });
         assert_eq!(sent("bytes 0-9/10"), range(0, 10, Some(10)));
         assert_eq!(sent("bytes 4-9/*"), range(4, 10, None));
+        assert_eq!(sent("BYTES  0-9/10"), range(0, 10, Some(10)));
         assert_eq!(sent("bytes */10"), Some(SentBytes::Question { total: Some(10) }));
         assert_eq!(sent("bytes */*"), Some(SentBytes::Question { total: None }));
         for text in [
@@ -124,6 +129,7 @@ mod tests {
             "bytes",
             "bytes 0-9",
             "0-9/10",
+            "lines 0-9/10",
             "bytes 9-0/10",
             "bytes -9/10",
             "bytes 0-/10",
