@@ -118,7 +118,8 @@ impl Beginning {
         let reason = if self.length == 0 {
             "it is empty, and so no gzip stream"
         } else {
-            "it breaks off before its checksum, or does not match it; send all of it"
+            "it breaks off before its checksum, does not match it, or is followed by something else; send all \
+             of it and nothing else"
         };
         DecompressError::NotDecompressed(reason.to_owned())
     }
@@ -381,6 +382,7 @@ mod tests {
         let mut changed = whole.clone();
         let place = changed.len() - 6;
         changed[place] ^= 1;
+        let followed = [whole.as_slice(), b"{}"].concat();
         for (body, told) in [
             (&b""[..], "it is empty"),
             (&content[..1], "it is not a gzip stream"),
@@ -389,7 +391,8 @@ mod tests {
             (&whole[..1], "it breaks off"),
             (&whole[..whole.len() / 2], "it breaks off"),
             (&whole[..whole.len() - 1], "it breaks off"),
-            (&changed[..], "or does not match it"),
+            (&changed[..], "does not match it"),
+            (&followed[..], "is followed by something else"),
         ] {
             for chunk in [1, 7, 10_000] {
                 let Err(DecompressError::NotDecompressed(reason)) =
