@@ -20,7 +20,7 @@ mod readers;
 #[cfg(test)]
 mod tests;
 
-pub use choices::{Choice, Dedupe, OpenEnds};
+pub use choices::{Choice, Dedupe, InsightReportVersion, OpenEnds};
 pub use read_param::{Form, Literal, Need, ReadParam};
 pub use readers::list_items;
 

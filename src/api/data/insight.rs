@@ -11,7 +11,7 @@ use crate::api::app::{App, AppState};
 use crate::api::extract::Checked;
 use crate::api::listed::{ListingForm, body_of, computed};
 use crate::api::problem::ApiError;
-use crate::api::query_params::{FromParams, Params};
+use crate::api::query_params::{FromParams, InsightReportVersion, Params};
 use crate::auth::grants::GrantAuthority;
 use crate::auth::tokens::Reader;
 use crate::catalog::records::PartitionSummary;
@@ -30,7 +30,7 @@ use crate::query::sleep::StageTable;
 use super::names::grant_builtin;
 use super::read_request::ReadRequest;
 
-pub use report::{InsightReport, InsightReportVersion};
+pub use report::InsightReport;
 
 use report::{COLUMNS, shown};
 

@@ -71,6 +71,15 @@ named! {
     }
 }
 
+named! {
+    "version of reports",
+    /// The forms that reports of insights have had.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum InsightReportVersion {
+        V0 = "v0",
+    }
+}
+
 /// The names of a [`Choice`].
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
@@ -111,6 +120,7 @@ choices! {
     Mode = None;
     LocationSource = None;
     FileState = None;
+    InsightReportVersion = None;
 }
 
 impl Choice for Calculation {
@@ -120,5 +130,44 @@ impl Choice for Calculation {
 
     fn name(self) -> &'static str {
         Self::name(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Serialize;
+    use serde_json::{Value, json, to_value};
+    use utoipa::PartialSchema;
+
+    use super::*;
+    use crate::query::aggregate::Resolution;
+
+    /// Bodies and documents take their names from elsewhere than what reads queries.
+    fn must_be_written_by_name<Set: Choice + Serialize + PartialSchema>() {
+        for member in Set::all() {
+            assert_eq!(to_value(member).unwrap(), json!(member.name()));
+        }
+        assert_eq!(documented::<Set>(), json!((Set::words().names)()));
+    }
+
+    fn documented<Set: PartialSchema>() -> Value {
+        to_value(Set::schema()).unwrap()["enum"].clone()
+    }
+
+    #[test]
+    fn a_set_has_the_same_names_wherever_it_is_read_written_and_documented() {
+        must_be_written_by_name::<AnnotationType>();
+        must_be_written_by_name::<Category>();
+        must_be_written_by_name::<FileState>();
+        must_be_written_by_name::<OutputMethod>();
+        must_be_written_by_name::<RowFormat>();
+        assert_eq!(
+            documented::<UnitSystem>(),
+            json!(UnitSystem::ALL.map(UnitSystem::name))
+        );
+        assert_eq!(
+            documented::<Resolution>(),
+            json!(Resolution::ALL.map(Resolution::name))
+        );
     }
 }

@@ -8,33 +8,13 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::listed::ListingForm;
-use crate::api::query_params::Choice;
+use crate::api::query_params::InsightReportVersion;
 use crate::model::ids::PersonId;
-use crate::model::names::named;
 use crate::model::time::Instant;
 use crate::model::units::UnitSystem;
 use crate::model::zone::Zone;
 use crate::output::{ColumnKind, ListedColumn};
 use crate::query::insight::report::{Comparison, Confidence, Evidence, Insight, Report, Skipped};
-
-named! {
-    "version of reports",
-    /// The forms that reports have had.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum InsightReportVersion {
-        V0 = "v0",
-    }
-}
-
-impl Choice for InsightReportVersion {
-    fn all() -> Vec<Self> {
-        Self::ALL.to_vec()
-    }
-
-    fn name(self) -> &'static str {
-        Self::name(self)
-    }
-}
 
 /// What the records show as of a moment.
 #[derive(Debug, Serialize, ToSchema)]
