@@ -439,10 +439,13 @@ impl Session {
 
     /// A clause that makes a `SELECT` lock its rows until the transaction ends. SQLite's writers are alone
     /// anyway.
+    ///
+    /// Rows that refer to the locked one may still come meanwhile, as no key changes under such a lock. Only
+    /// `people` is referred to, and who removes a person locks their row against that by removing it.
     pub(super) fn locking(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "",
-            Self::Postgres(_) => " FOR UPDATE",
+            Self::Postgres(_) => " FOR NO KEY UPDATE",
         }
     }
 
@@ -450,7 +453,7 @@ impl Session {
     pub(super) fn locking_at_once(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "",
-            Self::Postgres(_) => " FOR UPDATE NOWAIT",
+            Self::Postgres(_) => " FOR NO KEY UPDATE NOWAIT",
         }
     }
 

@@ -7,6 +7,7 @@ mod documents;
 mod erased_texts;
 mod erasures;
 mod estates;
+mod locks;
 mod orphans;
 mod same_ids;
 mod states;

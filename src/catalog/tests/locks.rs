@@ -1,0 +1,39 @@
+//! What somebody who stalls in a transaction keeps others from. On a server only: SQLite's writers wait for
+//! each other.
+
+use std::time::Duration;
+
+use super::super::access_log::LogEntry;
+use super::super::rows::id;
+use super::*;
+
+/// Less than anybody waits for a lock.
+const SOON: Duration = Duration::from_secs(5);
+
+/// A catalogue on a server, if one is at hand.
+async fn on_a_server() -> Option<Bench> {
+    let mut benches = Bench::all().await.into_iter();
+    benches.find(|bench| bench.address.starts_with("postgres"))
+}
+
+#[tokio::test]
+async fn who_changes_a_person_keeps_nobody_from_what_is_about_them() {
+    let Some(bench) = on_a_server().await else { return };
+    let (catalog, owner) = (&bench.catalog, person());
+    catalog.ensure_person(owner, None).await.unwrap();
+    let mut stalled = catalog.database.write().await.unwrap();
+    let locked = format!("SELECT person FROM people WHERE person = $1{}", stalled.locking());
+    stalled.fetch(locked, vec![id(owner.0)]).await.unwrap();
+    let entry = LogEntry {
+        person: owner,
+        id: Uuid::now_v7(),
+        at: Clock::now(&*bench.clock),
+        actor: person(),
+        body: "{}".to_owned(),
+        rows: None,
+        outcome: "begun".to_owned(),
+    };
+    let logged = tokio::time::timeout(SOON, catalog.log_access(vec![entry])).await;
+    logged.unwrap().unwrap();
+    stalled.rollback().await.unwrap();
+}
