@@ -10,11 +10,11 @@ use std::fmt::Write as _;
 use uuid::Uuid;
 
 use super::Catalog;
-use super::database::{Session, Value};
+use super::database::{Patience, Session, Value};
 use super::dated_ahead::is_ahead;
 use super::errors::CatalogError;
 use super::inserting::Existing;
-use super::ledgers::{PEOPLE_AT_ONCE, Patience, lock_people};
+use super::ledgers::{PEOPLE_AT_ONCE, lock_people};
 use super::orphans::{paths_of, refuse_condemned};
 use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, SeenSource, Stamp};
 use super::registers::{SOURCES_KIND, change_register};

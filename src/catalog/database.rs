@@ -68,6 +68,13 @@ pub(super) enum Session {
     Postgres(PostgresSession),
 }
 
+/// What to do when somebody else has locked something: wait, or fail with `Contended` at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    Waits,
+    GoesAway,
+}
+
 /// How the placeholders of a long list are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marks {
@@ -384,18 +391,22 @@ impl Session {
 
     /// Keeps out callers of `lock_alone` for the table until the transaction ends. SQLite's writers are alone
     /// anyway.
-    pub(super) async fn lock_shared(&mut self, table: &str) -> Result<(), CatalogError> {
-        self.lock(table, "SHARE").await
+    pub(super) async fn lock_shared(&mut self, table: &str, patience: Patience) -> Result<(), CatalogError> {
+        let mode = match patience {
+            Patience::Waits => "SHARE MODE",
+            Patience::GoesAway => "SHARE MODE NOWAIT",
+        };
+        self.lock(table, mode).await
     }
 
     /// Waits for all holders of `lock_shared`, and keeps out further ones until the transaction ends.
     pub(super) async fn lock_alone(&mut self, table: &str) -> Result<(), CatalogError> {
-        self.lock(table, "SHARE ROW EXCLUSIVE").await
+        self.lock(table, "SHARE ROW EXCLUSIVE MODE").await
     }
 
     async fn lock(&mut self, table: &str, mode: &str) -> Result<(), CatalogError> {
         if let Self::Postgres(_) = self {
-            self.execute(format!("LOCK TABLE {table} IN {mode} MODE"), Vec::new())
+            self.execute(format!("LOCK TABLE {table} IN {mode}"), Vec::new())
                 .await?;
         }
         Ok(())
@@ -443,17 +454,15 @@ impl Session {
     /// Rows that refer to the locked one may still come meanwhile, as no key changes under such a lock. Only
     /// `people` is referred to, and who removes a person locks their row against that by removing it.
     pub(super) fn locking(&self) -> &'static str {
-        match self {
-            Self::Sqlite(_) => "",
-            Self::Postgres(_) => " FOR NO KEY UPDATE",
-        }
+        self.locking_with(Patience::Waits)
     }
 
-    /// A clause that makes a `SELECT` lock its rows, or fail if it would have to wait for that.
-    pub(super) fn locking_at_once(&self) -> &'static str {
-        match self {
-            Self::Sqlite(_) => "",
-            Self::Postgres(_) => " FOR NO KEY UPDATE NOWAIT",
+    /// The same for somebody of this patience.
+    pub(super) fn locking_with(&self, patience: Patience) -> &'static str {
+        match (self, patience) {
+            (Self::Sqlite(_), _) => "",
+            (Self::Postgres(_), Patience::Waits) => " FOR NO KEY UPDATE",
+            (Self::Postgres(_), Patience::GoesAway) => " FOR NO KEY UPDATE NOWAIT",
         }
     }
 

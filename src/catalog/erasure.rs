@@ -5,7 +5,7 @@
 //! whether it still is under way, and holds its row until the transaction ends. Knows nothing of what is
 //! removed.
 
-use crate::catalog::database::{Session, Value};
+use crate::catalog::database::{Patience, Session, Value};
 use crate::catalog::errors::CatalogError;
 use crate::catalog::tables::ERASURES;
 use crate::catalog::verified_rows::VerifiedRow;
@@ -93,8 +93,12 @@ async fn find(
 }
 
 /// Refuses to create a person whose erasure is under way. No erasure begins before the transaction ends.
-pub(super) async fn refuse_erased(session: &mut Session, person: PersonId) -> Result<(), CatalogError> {
-    session.lock_shared(ERASURES.name).await?;
+pub(super) async fn refuse_erased(
+    session: &mut Session,
+    person: PersonId,
+    patience: Patience,
+) -> Result<(), CatalogError> {
+    session.lock_shared(ERASURES.name, patience).await?;
     match read(session, ErasureMark::of(person)).await? {
         Some(erasure) if !erasure.is_over() => Err(CatalogError::Erased { person }),
         _ => Ok(()),

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Catalog;
-use super::database::{Session, Value};
+use super::database::{Patience, Session, Value};
 use super::erasure::refuse_erased;
 use super::errors::CatalogError;
 use super::estates::manifests::note_no_manifests;
@@ -66,13 +66,6 @@ impl Catalog {
     }
 }
 
-/// What to do when somebody else has locked a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
-    Waits,
-    GoesAway,
-}
-
 /// The ledgers of `people`, locked until the transaction ends. People who are new are created. `clock` is for
 /// a database that has none.
 pub(super) async fn lock_people(
@@ -89,7 +82,7 @@ pub(super) async fn lock_people(
         .collect();
     if !new.is_empty() {
         let now = session.now(clock).await?;
-        create_people(session, &new, None, now).await?;
+        create_people(session, &new, None, now, patience).await?;
         ledgers = read_ledgers(session, people, patience).await?;
     }
     Ok(ledgers)
@@ -123,10 +116,11 @@ pub(super) async fn create_people(
     people: &[PersonId],
     name: Option<&str>,
     now: Instant,
+    patience: Patience,
 ) -> Result<u64, CatalogError> {
     let mut rows = Vec::with_capacity(people.len());
     for person in people {
-        refuse_erased(session, *person).await?;
+        refuse_erased(session, *person, patience).await?;
         refuse_lost(session, *person).await?;
         rows.push(vec![
             id(person.0),
@@ -135,7 +129,7 @@ pub(super) async fn create_people(
             Value::Int(now.micros()),
         ]);
     }
-    let created = enrol(session, rows).await?;
+    let created = enrol(session, rows, patience).await?;
     let ledgers = people.iter().map(|person| Ledger::empty(*person).values());
     session
         .insert(&LEDGERS, ledgers.collect(), Existing::Keep)
@@ -168,10 +162,7 @@ async fn read_ledgers(
     people: &BTreeSet<PersonId>,
     patience: Patience,
 ) -> Result<BTreeMap<PersonId, Ledger>, CatalogError> {
-    let locking = match patience {
-        Patience::Waits => session.locking(),
-        Patience::GoesAway => session.locking_at_once(),
-    };
+    let locking = session.locking_with(patience);
     let mut ledgers = BTreeMap::new();
     let people: Vec<PersonId> = people.iter().copied().collect();
     for some in people.chunks(PEOPLE_AT_ONCE) {

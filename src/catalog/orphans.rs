@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 
 use super::Catalog;
-use super::database::{Session, Value};
+use super::database::{Patience, Session, Value};
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::records::{NewPiece, NewPlace};
@@ -207,7 +207,7 @@ pub(super) async fn refuse_condemned(session: &mut Session, paths: Vec<&str>) ->
     if paths.is_empty() {
         return Ok(());
     }
-    session.lock_shared(ORPHANS.name).await?;
+    session.lock_shared(ORPHANS.name, Patience::Waits).await?;
     for some in paths.chunks(PATHS_AT_ONCE) {
         let (list, values) = one_of(1, some.iter().map(|path| text(path)).collect());
         let rest = format!("WHERE path IN {list} AND condemned_at IS NOT NULL");

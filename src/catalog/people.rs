@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::Catalog;
-use super::database::{Row, Value};
+use super::database::{Patience, Row, Value};
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::ledgers::{create_people, lock_for_change};
@@ -29,7 +29,7 @@ impl Catalog {
         }
         let mut session = self.database.write().await?;
         let now = session.now(&*self.time).await?;
-        let created = create_people(&mut session, &[person], name, now).await? == 1;
+        let created = create_people(&mut session, &[person], name, now, Patience::Waits).await? == 1;
         self.conclude(session).await?;
         Ok(created)
     }

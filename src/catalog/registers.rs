@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::Catalog;
 use super::damage::besides_rows;
-use super::database::{Session, Value};
+use super::database::{Patience, Session, Value};
 use super::errors::CatalogError;
 use super::folders::{Folder, read_folder, write_folder};
 use super::inserting::Existing;
@@ -117,7 +117,7 @@ impl Catalog {
     /// What is wrong if not everybody ever created is there.
     pub async fn damaged_roster(&self) -> Result<Option<String>, CatalogError> {
         let mut session = self.database.read().await?;
-        let counted = roster(&mut session, false).await;
+        let counted = roster(&mut session, "").await;
         let found = counted_people(&mut session).await;
         session.commit().await?;
         match (counted, found) {
@@ -166,8 +166,13 @@ pub(super) async fn change_register(
 }
 
 /// Creates the people who are new, and counts them; returns the ids of those who were new.
-pub(super) async fn enrol(session: &mut Session, rows: Vec<Vec<Value>>) -> Result<Vec<Value>, CatalogError> {
-    let mut known = roster(session, true).await?;
+pub(super) async fn enrol(
+    session: &mut Session,
+    rows: Vec<Vec<Value>>,
+    patience: Patience,
+) -> Result<Vec<Value>, CatalogError> {
+    let locking = session.locking_with(patience);
+    let mut known = roster(session, locking).await?;
     let mut created = Vec::new();
     for row in rows {
         let Some(Value::Bytes(person)) = row.first().cloned() else {
@@ -187,7 +192,8 @@ pub(super) async fn enrol(session: &mut Session, rows: Vec<Vec<Value>>) -> Resul
 
 /// Removes a person of whom nothing else is left, and reduces the count; returns whether they existed.
 pub(super) async fn strike(session: &mut Session, person: PersonId) -> Result<bool, CatalogError> {
-    let mut known = roster(session, true).await?;
+    let locking = session.locking();
+    let mut known = roster(session, locking).await?;
     let removed = session
         .execute(
             "DELETE FROM people WHERE person = $1".to_owned(),
@@ -203,9 +209,9 @@ pub(super) async fn strike(session: &mut Session, person: PersonId) -> Result<bo
     Ok(removed > 0)
 }
 
-/// The stored count of people. `lock`: nobody else changes it until the transaction ends.
-async fn roster(session: &mut Session, lock: bool) -> Result<Folder, CatalogError> {
-    let rest = format!("WHERE name = $1{}", if lock { session.locking() } else { "" });
+/// The stored count of people. `locking`: a clause that may keep it as it is until the transaction ends.
+async fn roster(session: &mut Session, locking: &str) -> Result<Folder, CatalogError> {
+    let rest = format!("WHERE name = $1{locking}");
     let found = session.select(&META, &rest, vec![text(ROSTER)]).await?;
     found
         .first()

@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::Catalog;
 use super::committing::store_partitions;
-use super::database::{Session, Value};
+use super::database::{Patience, Session, Value};
 use super::errors::CatalogError;
 use super::inserting::Existing;
-use super::ledgers::{Patience, lock_people};
+use super::ledgers::lock_people;
 use super::orphans::{paths_of, refuse_condemned};
 use super::reading::{VerifiedPartition, read_partitions, read_rows};
 use super::records::{Bounds, CommitOutcome, NewPlace, Place, Replace};

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::Catalog;
 use super::committing::source_id;
-use super::database::Value;
+use super::database::{Patience, Value};
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::ledgers::{create_people, lock_for_change};
@@ -23,8 +23,8 @@ impl Catalog {
     pub async fn restore_person(&self, known: &KnownPerson) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
         let person = [known.id];
-        let created =
-            create_people(&mut session, &person, known.name.as_deref(), known.created_at).await? == 1;
+        let (called, since) = (known.name.as_deref(), known.created_at);
+        let created = create_people(&mut session, &person, called, since, Patience::Waits).await? == 1;
         lock_for_change(&mut session, &BTreeSet::from(person), &*self.time).await?;
         let rest = format!("WHERE person = $1{}", session.locking());
         let Some(found) = session.select(&PEOPLE, &rest, vec![id(known.id.0)]).await?.pop() else {

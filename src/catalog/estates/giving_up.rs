@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::catalog::Catalog;
-use crate::catalog::database::Session;
+use crate::catalog::database::{Patience, Session};
 use crate::catalog::documents::{DocumentKind, folder_of_documents};
 use crate::catalog::erasure::refuse_erased;
 use crate::catalog::errors::CatalogError;
@@ -60,7 +60,7 @@ impl Catalog {
         let mut session = self.database.write().await?;
         // First, so that nothing of the person changes until the transaction ends.
         lock_if_known(&mut session, person).await?;
-        refuse_erased(&mut session, person).await?;
+        refuse_erased(&mut session, person, Patience::Waits).await?;
         let now = session.now(&*self.time).await?;
         let given_up = take_for_all(&mut session, person, now).await?;
         if given_up.is_empty() {

@@ -6,7 +6,7 @@ use super::counts::EstateCounts;
 use super::giving_up::take_for_all;
 use super::pages::{BLOBS, EstatePage, TABLES, row_of, unreadable};
 use crate::catalog::Catalog;
-use crate::catalog::database::Session;
+use crate::catalog::database::{Patience, Session};
 use crate::catalog::documents::DocumentKind;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::inserting::Existing;
@@ -137,7 +137,7 @@ impl EstateWriter {
         }
         let rows = rows.into_iter().map(VerifiedRow::into_values).collect();
         if table.name == PEOPLE.name && !self.is_known {
-            enrol(&mut self.session, rows).await?;
+            enrol(&mut self.session, rows, Patience::Waits).await?;
         } else {
             let existing = match table.name {
                 name if name == PEOPLE.name || name == LEDGERS.name => Existing::Replace,

@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use super::super::access_log::LogEntry;
+use super::super::database::Patience;
+use super::super::ledgers::create_people;
 use super::super::rows::id;
 use super::*;
 
@@ -35,5 +37,19 @@ async fn who_changes_a_person_keeps_nobody_from_what_is_about_them() {
     };
     let logged = tokio::time::timeout(SOON, catalog.log_access(vec![entry])).await;
     logged.unwrap().unwrap();
+    stalled.rollback().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_commit_for_several_does_not_wait_for_who_creates_somebody() {
+    let Some(bench) = on_a_server().await else { return };
+    let (catalog, now) = (&bench.catalog, Clock::now(&*bench.clock));
+    let mut stalled = catalog.database.write().await.unwrap();
+    let created = create_people(&mut stalled, &[person()], None, now, Patience::Waits).await;
+    assert_eq!(created.unwrap(), 1);
+    let commit = one(change(person(), NOTHING, vec![tail(b"of somebody new")]));
+    let together = tokio::time::timeout(SOON, catalog.commit_together(&commit)).await;
+    let refused = together.unwrap().unwrap_err();
+    assert!(matches!(refused, CatalogError::Contended { .. }), "{refused}");
     stalled.rollback().await.unwrap();
 }
