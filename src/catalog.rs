@@ -54,6 +54,7 @@ pub(crate) mod test_databases;
 mod test_plans;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod updates;
 mod value;
 mod verified_rows;

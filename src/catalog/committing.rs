@@ -22,7 +22,7 @@ use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_of, pi
 use super::tables::{DEAD_ROWS, LEDGERS, PARTITIONS, PIECES, SOURCES, UPDATES, UPLOADS};
 use super::updates::{minute_of, take_minutes_from};
 use super::verified_rows::one_of;
-use super::witness::is_repeated;
+use super::witness::Attempts;
 use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
@@ -44,11 +44,11 @@ impl Catalog {
     /// Commits, and returns what the changed partitions hold afterwards, in the order of the changes, or
     /// `None` when the commit was stale.
     pub async fn commit_stamped(&self, commit: &Commit) -> Result<Option<Vec<Stamp>>, CatalogError> {
-        let mut attempt = 0;
+        let mut attempts = Attempts::begin();
         loop {
             let session = self.database.write().await?;
             match self.commit_in(session, commit, Patience::Waits).await {
-                Err(error) if is_repeated(&error, attempt).await => attempt += 1,
+                Err(error) if attempts.go_on(&error).await => {}
                 outcome => return outcome,
             }
         }
@@ -64,12 +64,12 @@ impl Catalog {
     /// Keeps everybody else from changing a person's partitions until the hold is used or given back.
     pub async fn hold(&self, person: PersonId) -> Result<Hold, CatalogError> {
         let people = BTreeSet::from([person]);
-        let mut attempt = 0;
+        let mut attempts = Attempts::begin();
         loop {
             let mut session = self.database.write().await?;
             match lock_people(&mut session, &people, &*self.time, Patience::Waits).await {
                 Ok(_) => return Ok(Hold { session }),
-                Err(error) if is_repeated(&error, attempt).await => attempt += 1,
+                Err(error) if attempts.go_on(&error).await => {}
                 Err(error) => return Err(error),
             }
         }

@@ -37,7 +37,7 @@ use statements::fetch_sqlite;
 
 pub(super) use super::value::Value;
 pub(super) use address::{Address, SERVER_PARAMETERS};
-pub(super) use opening::is_file_there;
+pub(super) use opening::{LOCK_PATIENCE, is_file_there};
 pub(super) use statements::{Row, Rows};
 
 /// Serialises the migrations of nodes that start together. Any number that nobody else uses would do.

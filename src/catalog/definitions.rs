@@ -9,7 +9,6 @@ use super::database::Value;
 use super::errors::CatalogError;
 use super::folders::{Folder, read_folder};
 use super::inserting::Existing;
-use super::ledgers::lock_for_change;
 use super::records::StoredDefinition;
 use super::registers::{DEFINITIONS_KIND, change_register};
 use super::rows::{id, text};
@@ -43,10 +42,8 @@ impl Catalog {
         definition: &StoredDefinition,
         limit: u64,
     ) -> Result<bool, CatalogError> {
-        let mut session = self.database.write().await?;
         let owner = definition.person;
-        let people = BTreeSet::from([owner]);
-        lock_for_change(&mut session, &people, &*self.time).await?;
+        let mut session = self.change_of(&BTreeSet::from([owner])).await?;
         let has = read_folder(&mut session, owner, DEFINITIONS_KIND).await?;
         if has.documents.unsigned_abs() >= limit {
             session.rollback().await?;
@@ -68,10 +65,8 @@ impl Catalog {
         definition: &StoredDefinition,
         expected: i64,
     ) -> Result<bool, CatalogError> {
-        let mut session = self.database.write().await?;
         let owner = definition.person;
-        let people = BTreeSet::from([owner]);
-        lock_for_change(&mut session, &people, &*self.time).await?;
+        let mut session = self.change_of(&BTreeSet::from([owner])).await?;
         let rest = format!("WHERE definition = $1{}", session.locking());
         let found = session
             .select(&DEFINITIONS, &rest, vec![id(definition.id)])

@@ -30,7 +30,7 @@ use super::sound_rows::WithDamage;
 use super::tables::{
     ALL, DEFINITIONS, DOCUMENTS, ERASURES, FOLDERS, LEDGERS, LINKS, MANIFESTS, PARTITIONS, SOURCES, Table,
 };
-use super::witness::is_repeated;
+use super::witness::Attempts;
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use mentions::{mentioning, page_after, referring};
@@ -79,10 +79,10 @@ impl Catalog {
     /// Begins to erase a person, unless an erasure is under way. When this returns `Ok`, nothing of theirs is
     /// found any more, and nothing is stored for them until the erasure is over.
     pub async fn begin_erasure(&self, person: PersonId) -> Result<Erasure, CatalogError> {
-        let mut attempt = 0;
+        let mut attempts = Attempts::begin();
         loop {
             match self.try_begin_erasure(person).await {
-                Err(error) if is_repeated(&error, attempt).await => attempt += 1,
+                Err(error) if attempts.go_on(&error).await => {}
                 outcome => return outcome,
             }
         }

@@ -9,6 +9,7 @@ use super::database::{Address, Database, SERVER_PARAMETERS, Session, is_file_the
 use super::disturbance::Disturbance;
 use super::errors::CatalogError;
 use super::known_states::KnownStates;
+use super::turns::Turns;
 use super::witness::Witnesses;
 use super::{identity, migrations};
 use crate::model::clock::Clock;
@@ -35,6 +36,7 @@ pub struct Catalog {
     pub(super) time: Arc<dyn Clock>,
     witnesses: Witnesses,
     pub(super) states: KnownStates,
+    pub(super) turns: Turns,
 }
 
 impl Catalog {
@@ -76,6 +78,7 @@ impl Catalog {
             clock,
             witnesses: Witnesses::default(),
             states: KnownStates::default(),
+            turns: Turns::default(),
         }
     }
 

@@ -64,6 +64,19 @@ impl Catalog {
         }
         Ok(state)
     }
+
+    /// A transaction that has locked `people`, as [`lock_for_change`] does. While somebody has stalled who
+    /// locked one of them, those here who want the same take up one connection together.
+    pub(super) async fn change_of(&self, people: &BTreeSet<PersonId>) -> Result<Session, CatalogError> {
+        let _turns = if self.is_written_by_the_caller() {
+            Vec::new()
+        } else {
+            self.turns.take(people).await?
+        };
+        let mut session = self.database.write().await?;
+        lock_for_change(&mut session, people, &*self.time).await?;
+        Ok(session)
+    }
 }
 
 /// The ledgers of `people`, locked until the transaction ends. People who are new are created. `clock` is for

@@ -8,7 +8,7 @@ use super::Catalog;
 use super::database::{Patience, Row, Value};
 use super::errors::CatalogError;
 use super::inserting::Existing;
-use super::ledgers::{create_people, lock_for_change};
+use super::ledgers::create_people;
 use super::records::{Effect, KeptUpload, KeyCount, KnownPerson, KnownSource};
 use super::registers::SOURCES_KIND;
 use super::rows::{id, text};
@@ -77,8 +77,7 @@ impl Catalog {
         if !self.person_exists(person).await? {
             return Err(missing());
         }
-        let mut session = self.database.write().await?;
-        lock_for_change(&mut session, &BTreeSet::from([person]), &*self.time).await?;
+        let mut session = self.change_of(&BTreeSet::from([person])).await?;
         let rest = format!("WHERE person = $1{}", session.locking());
         let Some(found) = session.select(&PEOPLE, &rest, vec![id(person.0)]).await?.pop() else {
             return Err(missing());

@@ -15,7 +15,7 @@ use super::records::{Bounds, CommitOutcome, NewPlace, Place, Replace};
 use super::rows::{DeadRow, PartitionRow, id, piece_values, text};
 use super::tables::{DEAD_ROWS, PIECES, RETIRED_OBJECTS};
 use super::verified_rows::one_of;
-use super::witness::is_repeated;
+use super::witness::Attempts;
 use crate::model::clock::Clock;
 use crate::model::ids::{PieceId, RecordId};
 use crate::model::time::Instant;
@@ -27,10 +27,10 @@ impl Catalog {
     /// Replaces `inputs` by `output`, if they all still exist. Their objects are retired, and their rows that
     /// died after the inputs were read are dead in the output too.
     pub async fn replace(&self, replace: Replace) -> Result<CommitOutcome, CatalogError> {
-        let mut attempt = 0;
+        let mut attempts = Attempts::begin();
         loop {
             match self.try_replace(&replace).await {
-                Err(error) if is_repeated(&error, attempt).await => attempt += 1,
+                Err(error) if attempts.go_on(&error).await => {}
                 outcome => return outcome,
             }
         }

@@ -60,9 +60,7 @@ impl Catalog {
         person: PersonId,
         sources: &[KnownSource],
     ) -> Result<usize, CatalogError> {
-        let mut session = self.database.write().await?;
-        let people = BTreeSet::from([person]);
-        lock_for_change(&mut session, &people, &*self.time).await?;
+        let mut session = self.change_of(&BTreeSet::from([person])).await?;
         let rows = sources.iter().map(|source| {
             vec![
                 id(person.0),

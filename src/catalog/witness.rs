@@ -14,7 +14,7 @@ use std::time::{Duration, Instant as Moment};
 
 use uuid::Uuid;
 
-use super::database::{Database, Session, Value};
+use super::database::{Database, LOCK_PATIENCE, Session, Value};
 use super::errors::CatalogError;
 use super::rows::id;
 use super::verified_rows::one_of;
@@ -217,11 +217,29 @@ pub(super) async fn testify(
     Ok(())
 }
 
-/// Waits and returns `true` if what failed with `error` in its `attempt`th try is to be repeated.
-pub(super) async fn is_repeated(error: &CatalogError, attempt: u32) -> bool {
-    if !matches!(error, CatalogError::Contended { .. }) || attempt >= REPETITIONS {
-        return false;
+/// Attempts at a transaction that the database may undo in favour of another.
+pub(super) struct Attempts {
+    begun_at: Moment,
+    repetitions: u32,
+}
+
+impl Attempts {
+    pub(super) fn begin() -> Self {
+        Self {
+            begun_at: Moment::now(),
+            repetitions: 0,
+        }
     }
-    tokio::time::sleep(Duration::from_millis(5 << attempt)).await;
-    true
+
+    /// Waits and returns `true` if what failed with `error` is to be repeated. Who has waited for as long as
+    /// anybody waits for a lock does not begin again.
+    pub(super) async fn go_on(&mut self, error: &CatalogError) -> bool {
+        let is_over = self.repetitions >= REPETITIONS || self.begun_at.elapsed() >= LOCK_PATIENCE;
+        if is_over || !matches!(error, CatalogError::Contended { .. }) {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(5 << self.repetitions)).await;
+        self.repetitions += 1;
+        true
+    }
 }

@@ -16,7 +16,7 @@ use crate::catalog::errors::CatalogError;
 use crate::catalog::writing::{Limits, Writer};
 
 /// How long a statement waits for a lock that somebody else holds, and a caller for a connection.
-const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+pub(in crate::catalog) const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// A connection to a server that has been idle for this long is checked before use.
 const CHECK_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// A connection to a server that nobody used for this long is closed.

@@ -12,12 +12,11 @@ use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
 use crate::catalog::folders::{Folder, read_folder};
 use crate::catalog::inserting::Existing;
-use crate::catalog::ledgers::lock_for_change;
 use crate::catalog::orphans::refuse_condemned;
 use crate::catalog::rows::{id, text};
 use crate::catalog::tables::{DOCUMENTS, FOLDERS, LINKS};
 use crate::catalog::verified_rows::VerifiedRow;
-use crate::catalog::witness::is_repeated;
+use crate::catalog::witness::Attempts;
 use crate::model::ids::PersonId;
 
 type Folders = BTreeMap<(PersonId, DocumentKind), Folder>;
@@ -37,10 +36,10 @@ impl Catalog {
         changes: Vec<Change>,
         objects: &[String],
     ) -> Result<Changed, CatalogError> {
-        let mut attempt = 0;
+        let mut attempts = Attempts::begin();
         loop {
             match self.try_change_documents(changes.clone(), objects).await {
-                Err(error) if is_repeated(&error, attempt).await => attempt += 1,
+                Err(error) if attempts.go_on(&error).await => {}
                 outcome => return outcome,
             }
         }
@@ -51,9 +50,8 @@ impl Catalog {
         changes: Vec<Change>,
         objects: &[String],
     ) -> Result<Changed, CatalogError> {
-        let mut session = self.database.write().await?;
         let people: BTreeSet<PersonId> = changes.iter().map(Change::owner).collect();
-        lock_for_change(&mut session, &people, &*self.time).await?;
+        let mut session = self.change_of(&people).await?;
         let mut folders = Folders::new();
         for change in changes {
             let outcome = apply(&mut session, &mut folders, change).await?;

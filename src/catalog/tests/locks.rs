@@ -1,6 +1,7 @@
 //! What somebody who stalls in a transaction keeps others from. On a server only: SQLite's writers wait for
 //! each other.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::access_log::LogEntry;
@@ -52,4 +53,32 @@ async fn a_commit_for_several_does_not_wait_for_who_creates_somebody() {
     let refused = together.unwrap().unwrap_err();
     assert!(matches!(refused, CatalogError::Contended { .. }), "{refused}");
     stalled.rollback().await.unwrap();
+}
+
+#[tokio::test]
+async fn who_waits_for_one_person_takes_up_one_connection() {
+    let Some(bench) = on_a_server().await else { return };
+    let owner = person();
+    bench.catalog.ensure_person(owner, None).await.unwrap();
+    let stalled = bench.catalog.change_of(&BTreeSet::from([owner])).await.unwrap();
+    let node = Catalog::open_with(&bench.address, bench.clock.clone(), 3)
+        .await
+        .unwrap();
+    let changes = (0..8).map(|_| node.swap_preferences(owner, None, "{}"));
+    let others = async {
+        // Until all of them wait.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let read = tokio::time::timeout(SOON, node.person_exists(owner)).await;
+        stalled.rollback().await.unwrap();
+        read
+    };
+    let (changed, read) = tokio::join!(futures::future::join_all(changes), others);
+    assert!(read.unwrap().unwrap());
+    let changed: Vec<bool> = changed.into_iter().map(Result::unwrap).collect();
+    assert_eq!(
+        changed.iter().filter(|changed| **changed).count(),
+        1,
+        "{changed:?}"
+    );
+    node.close().await;
 }
