@@ -154,6 +154,15 @@ impl Catalog {
         matches!(self.database, Database::Sqlite { .. })
     }
 
+    /// How many connections all who read and write have together, where they share them.
+    #[must_use]
+    pub fn connections(&self) -> Option<usize> {
+        match &self.database {
+            Database::Sqlite { .. } => None,
+            Database::Postgres(pool) => Some(pool.options().get_max_connections() as usize),
+        }
+    }
+
     /// The time that everybody who shares the catalogue agrees on.
     pub async fn now(&self) -> Result<Instant, CatalogError> {
         self.database.now(&*self.time).await

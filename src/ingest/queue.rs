@@ -8,6 +8,7 @@
 mod commit_prepared;
 mod committer;
 mod line;
+mod places;
 mod waiting;
 mod work;
 

@@ -18,6 +18,7 @@ use crate::model::ids::PersonId;
 
 use super::commit_prepared::StepOutcome;
 use super::committer::{CommitError, Committer, Receipt};
+use super::places::Places;
 use super::waiting::{Reply, Seat, Waiting};
 use super::work::{Job, Prepared};
 use crate::ingest::upload::Work;
@@ -43,8 +44,6 @@ pub struct QueueSettings {
 /// A request that was overtaken this often is prepared with everybody else kept out.
 pub const MOST_OVERTAKINGS: usize = 3;
 
-/// How many jobs are committed individually at the same time.
-const ALONE_AT_ONCE: usize = 8;
 /// Rows of more bytes are not assembled on the thread of the line.
 const SHORT_JOB_BYTES: usize = 64 << 10;
 
@@ -64,12 +63,16 @@ pub(super) struct Line {
     at_work: HashMap<Id, Step>,
     preparing: usize,
     is_committing: bool,
-    alone: usize,
+    /// How many are committed individually or keep everybody else out, and how many may.
+    taken: Places,
+    places: Places,
     /// Jobs that are ready to be committed together, and since when the first of them is.
     ready: VecDeque<(Job, Prepared)>,
     ready_since: Option<Moment>,
-    /// Jobs to be committed individually, and (`None`) those that have to keep everybody else out.
-    apart: VecDeque<(Job, Option<Prepared>)>,
+    /// Jobs to be committed individually.
+    apart: VecDeque<(Job, Prepared)>,
+    /// Jobs that have to keep everybody else out.
+    overtaken: VecDeque<Job>,
 }
 
 struct Answer {
@@ -87,6 +90,7 @@ enum Kind {
     Preparing,
     Together,
     Alone,
+    Held,
 }
 
 /// Where a step runs, if the line has a thread of its own.
@@ -98,6 +102,7 @@ enum WhereStepRuns {
 
 impl Line {
     pub(super) fn new(settings: QueueSettings, committer: Committer, elsewhere: Option<Handle>) -> Self {
+        let places = Places::among(committer.catalog.connections());
         Self {
             settings,
             committer: Arc::new(committer),
@@ -109,10 +114,12 @@ impl Line {
             at_work: HashMap::new(),
             preparing: 0,
             is_committing: false,
-            alone: 0,
+            taken: Places::default(),
+            places,
             ready: VecDeque::new(),
             ready_since: None,
             apart: VecDeque::new(),
+            overtaken: VecDeque::new(),
         }
     }
 
@@ -169,23 +176,28 @@ impl Line {
             };
             self.begin(person);
         }
-        while self.alone < ALONE_AT_ONCE {
+        while self.taken.alone < self.places.alone {
             let Some((job, prepared)) = self.apart.pop_front() else {
                 break;
             };
-            self.alone += 1;
+            self.taken.alone += 1;
             let committer = Arc::clone(&self.committer);
-            let place = if prepared.is_some() {
-                WhereStepRuns::Here
-            } else {
-                WhereStepRuns::Elsewhere
-            };
-            self.step(Kind::Alone, place, vec![job.person], async move {
-                vec![match prepared {
-                    Some(prepared) => committer.commit_alone(job, prepared).await,
-                    None => committer.commit_held(job).await,
-                }]
+            self.step(Kind::Alone, WhereStepRuns::Here, vec![job.person], async move {
+                vec![committer.commit_alone(job, prepared).await]
             });
+        }
+        while self.taken.held < self.places.held {
+            let Some(job) = self.overtaken.pop_front() else {
+                break;
+            };
+            self.taken.held += 1;
+            let committer = Arc::clone(&self.committer);
+            self.step(
+                Kind::Held,
+                WhereStepRuns::Elsewhere,
+                vec![job.person],
+                async move { vec![committer.commit_held(job).await] },
+            );
         }
         let is_gathered = self.gathering_ends().is_none_or(|end| end <= Moment::now())
             || self.ready.len() >= self.settings.group;
@@ -290,7 +302,8 @@ impl Line {
         match kind {
             Kind::Preparing => self.preparing -= 1,
             Kind::Together => self.is_committing = false,
-            Kind::Alone => self.alone -= 1,
+            Kind::Alone => self.taken.alone -= 1,
+            Kind::Held => self.taken.held -= 1,
         }
         match ended {
             Ok((_, left)) => {
@@ -302,7 +315,7 @@ impl Line {
                 tracing::error!(%error, "work for a commit panicked");
                 let outcome = match kind {
                     Kind::Preparing => CommitError::Broken(error.to_string()),
-                    Kind::Together | Kind::Alone => CommitError::Unknown(error.to_string()),
+                    Kind::Together | Kind::Alone | Kind::Held => CommitError::Unknown(error.to_string()),
                 };
                 for person in people {
                     let answers = self.answers.remove(&person).unwrap_or_default();
@@ -328,9 +341,9 @@ impl Line {
             }
             // A job that could not be committed with others goes alone; and one that was overtaken once, or
             // took long already, does not make others wait.
-            StepOutcome::Prepared(job, prepared) => self.apart.push_back((job, Some(prepared))),
+            StepOutcome::Prepared(job, prepared) => self.apart.push_back((job, prepared)),
             StepOutcome::Overtaken(job) if job.overtaken < MOST_OVERTAKINGS => self.prepare(job),
-            StepOutcome::Overtaken(job) => self.apart.push_back((job, None)),
+            StepOutcome::Overtaken(job) => self.overtaken.push_back(job),
             StepOutcome::Failed(job, error) => self.take_apart(job, error),
         }
     }
