@@ -33,6 +33,8 @@ pub struct Stretch<'a, C> {
 pub struct Sweep<C: Contender> {
     /// Those of the greatest rank, in the order in which they came.
     winners: Vec<C>,
+    /// When the first of the winners ends; the end of time if there are none.
+    first_end: i64,
     /// Those that may still win: however many there are, another one finds its place in few steps. Losers
     /// that have ended stay until their rank is the greatest, or until there are too many.
     losers: BinaryHeap<Loser<C>>,
@@ -80,6 +82,7 @@ impl<C: Contender> Default for Sweep<C> {
     fn default() -> Self {
         Self {
             winners: Vec::new(),
+            first_end: i64::MAX,
             losers: BinaryHeap::new(),
             lost: 0,
             at: i64::MIN,
@@ -112,10 +115,16 @@ impl<C: Contender> Sweep<C> {
                     self.lose(winner);
                 }
                 self.winners = beaten;
-                self.winners.push(contender);
+                self.first_end = i64::MAX;
+                self.win(contender);
             }
-            Some(Ordering::Equal) | None => self.winners.push(contender),
+            Some(Ordering::Equal) | None => self.win(contender),
         }
+    }
+
+    fn win(&mut self, contender: C) {
+        self.first_end = self.first_end.min(contender.end());
+        self.winners.push(contender);
     }
 
     fn lose(&mut self, contender: C) {
@@ -136,16 +145,19 @@ impl<C: Contender> Sweep<C> {
     /// nothing is left to decide, and then pushes, advances or finishes: each of these does it all at once.
     #[inline]
     pub fn settle_next(&mut self, moment: i64, emit: &mut impl FnMut(Stretch<'_, C>)) -> bool {
-        self.drop_ended();
-        let end = self.winners.iter().map(C::end).min();
-        let Some(end) = end.filter(|end| *end <= moment) else {
+        // However many win, most contenders come while none of them ends.
+        if self.first_end > moment.max(self.at) {
             return false;
-        };
-        self.decide_until(end, emit);
+        }
+        self.drop_ended();
+        if self.winners.is_empty() || self.first_end > moment {
+            return false;
+        }
+        self.decide_until(self.first_end, emit);
         true
     }
 
-    /// How many contenders win now: every step takes as long as there are winners.
+    /// How many contenders win now: every step that decides something takes as long as there are winners.
     #[must_use]
     pub const fn winning(&self) -> usize {
         self.winners.len()
@@ -193,6 +205,11 @@ impl<C: Contender> Sweep<C> {
 
     /// Drops winners that have ended, and then those behind them that ended while they were losing.
     fn drop_ended(&mut self) {
+        self.replace_ended();
+        self.first_end = self.winners.iter().map(C::end).min().unwrap_or(i64::MAX);
+    }
+
+    fn replace_ended(&mut self) {
         let at = self.at;
         loop {
             self.winners.retain(|winner| winner.end() > at);
@@ -301,6 +318,48 @@ mod tests {
                 .collect();
             prop_assert_eq!(swept(&spans), looked_at(&spans));
         }
+    }
+
+    /// A span that counts how often anybody asks when it ends.
+    struct Asked<'a>(Span, &'a std::cell::Cell<usize>);
+
+    impl Contender for Asked<'_> {
+        type Rank = i64;
+
+        fn start(&self) -> i64 {
+            self.0.start
+        }
+
+        fn end(&self) -> i64 {
+            self.1.set(self.1.get() + 1);
+            self.0.end
+        }
+
+        fn rank(&self) -> i64 {
+            self.0.rank
+        }
+    }
+
+    #[test]
+    fn a_crowd_that_wins_together_is_walked_through_only_where_one_of_it_ends() {
+        let crowd = 10_000;
+        let asked = std::cell::Cell::new(0);
+        let mut stretches = 0;
+        let mut emit = |_: Stretch<'_, Asked<'_>>| stretches += 1;
+        let mut sweep = Sweep::default();
+        for id in 0..crowd {
+            let span = Span {
+                start: 0,
+                end: 60,
+                rank: 1,
+                id,
+            };
+            sweep.push(Asked(span, &asked), &mut emit);
+            sweep.advance(0, &mut emit);
+        }
+        sweep.finish(&mut emit);
+        assert_eq!(stretches, 1);
+        assert!(asked.get() < 10 * crowd, "{}", asked.get());
     }
 
     #[test]

@@ -87,13 +87,14 @@ impl Resolver {
     #[inline(never)]
     fn settle_many(&mut self, moment: i64, turn: &mut Turn) -> bool {
         while self.contest.go_on(turn) && !turn.is_over() {
-            // Every step touches all winners; a sample is compared with the sources seen so far.
-            turn.spend(1 + self.sweep.winning() + self.covers.len());
+            // A sample is compared with the sources seen so far, and what is decided touches all winners.
+            turn.spend(1 + self.covers.len());
             let contest = &mut self.contest;
             let record = &mut |stretch: Stretch<'_, Claim>| contest.record(&stretch);
             if !self.sweep.settle_next(moment, record) {
                 return true;
             }
+            turn.spend(self.sweep.winning());
         }
         false
     }
