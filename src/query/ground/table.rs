@@ -299,7 +299,18 @@ impl PartitionTable {
 
     /// Whether rows are seen as they are stored: nothing is cut, filled in or laid over.
     fn is_seen_as_stored(&self) -> bool {
-        self.shared.is_none() && self.definitions.is_none() && !grown::has_grown(&self.data_type)
+        self.definitions.is_none() && self.is_stored_below_definitions()
+    }
+
+    /// Whether the condition says the same of stored rows as of those that are seen.
+    fn is_condition_on_stored(&self) -> bool {
+        let asked = self.definitions.as_ref().and(self.condition.as_ref());
+        self.is_stored_below_definitions() && !asked.is_some_and(annotation_definitions::are_asked_by)
+    }
+
+    /// Whether rows are seen as they are stored, but for what definitions lay over them.
+    fn is_stored_below_definitions(&self) -> bool {
+        self.shared.is_none() && !grown::has_grown(&self.data_type)
     }
 
     /// `rows` with the stored `columns`, as they are seen.

@@ -141,7 +141,7 @@ fn halved(plan: &Plan) -> Option<[Plan; 2]> {
 
 impl Rows {
     fn scan(&self) -> Result<super::Scan> {
-        let hint = self.condition.clone().filter(|_| self.table.is_seen_as_stored());
+        let hint = (self.condition.clone()).filter(|_| self.table.is_condition_on_stored());
         let hint = hint.map(|condition| reassign_expr_columns(condition, &self.table.storage));
         self.table.scan(&self.columns, hint.transpose()?)
     }
