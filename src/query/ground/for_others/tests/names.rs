@@ -1,5 +1,5 @@
 //! What others are told of names: of devices, of people in calendars and events, and of what a definition of
-//! annotations names.
+//! annotations names; and how far down the owner's conditions on annotations go.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Fields};
+use datafusion::physical_plan::displayable;
 use uuid::Uuid;
 
 use crate::model::ids::PersonId;
@@ -17,6 +18,8 @@ use crate::model::permit::{ReadPermit, Windows};
 use crate::model::registry::{TypeId, dictionary_text};
 use crate::query::columns::Columns;
 use crate::query::filter::{Comparand, Comparison, Condition};
+use crate::query::ground::operator::Plan;
+use crate::query::ground::table::PartitionExec;
 use crate::query::records::RecordsSpec;
 use crate::query::{Order, TypedPartition};
 
@@ -322,5 +325,39 @@ async fn whoever_must_not_learn_whose_rows_they_are_learns_it_neither_of_calenda
                 assert_eq!(rows.num_rows(), usize::from(is_named), "{condition}");
             }
         }
+    }
+}
+
+/// How the rows of a plan over one partition would be read if nothing were known of them.
+fn reading(plan: &Plan) -> String {
+    let mut plan = plan;
+    loop {
+        if let Some(rows) = plan.downcast_ref::<PartitionExec>() {
+            let reading = rows.undecoded().unwrap();
+            return displayable(reading.as_ref()).indent(false).to_string();
+        }
+        plan = plan.children().remove(0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_reach_the_pages_of_annotations_unless_definitions_answer_them() {
+    const NUMBERS: &str = "NumericAnnotation";
+    let bench = Bench::new().await;
+    let owner = PersonId(Uuid::now_v7());
+    let definitions = Arc::new(bench.annotations().shown(owner, true).await.unwrap());
+    let tea = definitions.source(Uuid::from_u128(1));
+    bench.store(owner, NUMBERS, &[measured(&[(tea, "cups")])]).await;
+    let partitions = [TypedPartition {
+        definitions: Some(definitions),
+        ..bench.partition(NUMBERS)
+    }];
+    let permit = View::Own(owner).permit(NUMBERS, range(BEGIN, BEGIN + DAY));
+    for (field, reaches_pages) in [("source_id", true), ("unit", true), ("source_name", false)] {
+        let spec = all(&[format!("{field}:cups").as_str()]);
+        let prepared = bench.questions.records(&permit, &partitions, &spec).await;
+        let reading = reading(&prepared.unwrap().plan);
+        let pages = reading.split_once("predicate=").map_or("", |(_, pages)| pages);
+        assert_eq!(pages.contains(field), reaches_pages, "{reading}");
     }
 }
