@@ -16,7 +16,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::internal_err;
-use futures::StreamExt as _;
+use futures::{Stream, StreamExt as _};
 use serde::Serialize;
 use tracing::Span;
 
@@ -136,6 +136,15 @@ impl Sending<'_> {
         Ok((head, body).into_response())
     }
 
+    /// `head`, followed by the chunks of a listing.
+    pub fn in_parts<S>(self, head: impl IntoResponse, chunks: S) -> Response
+    where
+        S: Stream<Item = Result<Bytes, Broken>> + Send + 'static,
+    {
+        let run = self.run(failed, None);
+        deferred(head, async move { run.sent(chunks, &RowCount::default()).await })
+    }
+
     /// How the rows would be found, or were found, one line for each step.
     fn explained(self, prepared: Prepared, explain: Explain) -> Response {
         let run = self.run(failed, None);
@@ -196,7 +205,16 @@ impl Run {
         });
         let spill_files = self.engine.spill_files().clone();
         let encoded = encode(packing, prepared.schema, spill_files, counted);
-        let mut chunks = Box::pin(self.engine.drive_answer(encoded, || Err(Broken::Late)));
+        let sent = self.sent(encoded, &count).await?;
+        Ok((Extension(count), sent).into_response())
+    }
+
+    /// The streamed chunks of an answer, once the first of them is there. `count`: of the rows in them.
+    async fn sent<S>(self, chunks: S, count: &RowCount) -> Result<Response, ApiError>
+    where
+        S: Stream<Item = Result<Bytes, Broken>> + Send + 'static,
+    {
+        let mut chunks = Box::pin(self.engine.drive_answer(chunks, || Err(Broken::Late)));
         let first: Option<Bytes> = chunks
             .next()
             .await
@@ -226,7 +244,7 @@ impl Run {
             None => Body::from_stream(chunks),
         };
         let timing = self.is_traced.then_some(Extension(timing));
-        Ok((Extension(count), timing, shown, body).into_response())
+        Ok((timing, shown, body).into_response())
     }
 }
 

@@ -1,6 +1,8 @@
 //! Listings, and answers about one thing, in every form: the interface's own JSON by default, and rows of
 //! declared columns in any form that the caller names.
 
+mod in_parts;
+
 use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue};
@@ -9,6 +11,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::api::admission::AdmissionSlot;
 use crate::api::answer::listing;
 use crate::api::answer_headers::{content_tag, header_value, is_known, not_modified};
 use crate::api::app::{App, AppState};
@@ -21,6 +24,8 @@ use crate::model::nearest::nearest;
 use crate::output::{BufferCompression, ListedColumn, OutputMethod, Packing, encode, listed};
 use crate::query::QueryError;
 use crate::query::columns::{ColumnError, Columns};
+
+pub use in_parts::listed_in_parts;
 
 /// The form of a listing.
 #[derive(Clone, Debug, Default)]
@@ -107,6 +112,20 @@ pub async fn aside(
         drop(place);
         made
     });
+    made.await.map_err(ApiError::internal)?
+}
+
+/// The same for a listing that keeps its place until it is sent.
+pub async fn aside_with_place<F>(
+    app: AppState,
+    person: PersonId,
+    making: impl FnOnce(AdmissionSlot) -> F,
+) -> Result<Response, ApiError>
+where
+    F: Future<Output = Result<Response, ApiError>> + Send + 'static,
+{
+    let place = app.queries.enter(person).await?;
+    let made = app.engine.beside(making(place));
     made.await.map_err(ApiError::internal)?
 }
 

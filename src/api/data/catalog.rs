@@ -2,23 +2,26 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Instant as Moment;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde_json::Value;
 
-use crate::api::answer::listing;
+use crate::api::answer::{Sending, listing};
 use crate::api::app::{App, AppState};
 use crate::api::entry_columns::ENTRY;
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingForm, ListingQuery, aside, listed_as, one_as};
+use crate::api::listed::{
+    ListingForm, ListingQuery, aside, aside_with_place, listed_as, listed_in_parts, one_as,
+};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params, list_items};
 use crate::auth::grants::ReadableTypes;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::registry::{ApiVersion, CatalogEntry, Category, DataType, ListEntry, TypeId};
+use crate::model::registry::{ApiVersion, CatalogEntry, Category, DataType, ListEntry, ListedType, TypeId};
 use crate::model::time::TimeRange;
 use crate::output::{ColumnKind, ListedColumn, joined};
 use crate::people::annotations::AnnotationRow;
@@ -97,7 +100,8 @@ pub async fn catalog(
     Checked(query): Checked<CatalogQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    aside(AppState::clone(&app), reader.person(), async move {
+    let begun = Moment::now();
+    aside_with_place(AppState::clone(&app), reader.person(), |slot| async move {
         let permit = listed_types(&app, &reader, query.owner).await?;
         let owner = permit.owner();
         let names = named_types(&app, &reader, owner, &query.data_type).await?;
@@ -135,16 +139,21 @@ pub async fn catalog(
         };
         let wants_shared = query.category.contains(&Category::SharedType);
         let asked_as_shared = |data_type: &DataType| asked(data_type) || wants_shared;
-        let entries = types.iter().filter_map(|data_type| {
-            if permit.is_own() {
-                asked(data_type).then(|| data_type.catalog_entry(owner))
-            } else {
-                asked_as_shared(data_type).then(|| data_type.shared_entry(owner))
-            }
-        });
-        let shared = shared_types::entries_read(&reader, &shared, asked_as_shared);
-        let entries: Vec<Value> = entries.chain(shared).collect();
-        listed_as(&app, &headers, query.form, &ENTRIES, &entries).await
+        let mut entries = Vec::with_capacity(types.len());
+        if permit.is_own() {
+            types.retain(|data_type| asked(data_type));
+            entries.extend(types.into_iter().map(|own| ListedType::own(own, owner)));
+        } else {
+            types.retain(|data_type| asked_as_shared(data_type));
+            entries.extend(types.into_iter().map(|theirs| ListedType::shared(theirs, owner)));
+        }
+        entries.extend(shared_types::entries_read(&reader, &shared, asked_as_shared));
+        let sending = Sending {
+            app: &app,
+            begun,
+            slot,
+        };
+        listed_in_parts(sending, &headers, query.form, &ENTRIES, entries).await
     })
     .await
 }

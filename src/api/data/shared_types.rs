@@ -3,15 +3,13 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::api::app::App;
 use crate::api::problem::ApiError;
 use crate::auth::grants::{Denied, ReadableTypes, Refused};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::permit::Opening;
-use crate::model::registry::{DataType, TypeId};
+use crate::model::registry::{DataType, ListedType, TypeId};
 use crate::people::annotations::AnnotationRow;
 use crate::people::sharing::received::OpenedBySharer;
 
@@ -35,8 +33,7 @@ pub(super) async fn shared_with(
     let wanted: Vec<TypeId> = named.iter().map(|name| canonical(app, name)).collect();
     let mut shared = Vec::new();
     for (sharer, opened) in app.sharing.openings_for(permit.owner()).await? {
-        let mut types = types_shown(app, sharer, &opened.openings).await?;
-        types.retain(|data_type| wanted.is_empty() || wanted.contains(&data_type.id));
+        let types = types_shown(app, sharer, &opened.openings, &wanted).await?;
         shared.push(SharedTypes {
             sharer,
             opened,
@@ -61,20 +58,23 @@ pub(super) async fn sharer_of(app: &App, reader: PersonId, name: &str) -> Result
         return Ok(None);
     };
     for (sharer, opened) in app.sharing.openings_for(reader).await? {
-        let types = types_shown(app, sharer, &opened.openings).await?;
-        if types.iter().any(|data_type| data_type.id == id) {
+        let wanted = std::slice::from_ref(&id);
+        if !types_shown(app, sharer, &opened.openings, wanted)
+            .await?
+            .is_empty()
+        {
             return Ok(Some(sharer));
         }
     }
     Ok(None)
 }
 
-/// The entries of those shared types that are `asked` for. Their sharers are told that they were read.
+/// Those shared types that are `asked` for. Their sharers are told that they were read.
 pub(super) fn entries_read(
     reader: &Reader,
     shared: &[SharedTypes],
     asked: impl Fn(&DataType) -> bool,
-) -> Vec<Value> {
+) -> Vec<ListedType> {
     let mut entries = Vec::new();
     for SharedTypes {
         sharer,
@@ -84,7 +84,7 @@ pub(super) fn entries_read(
     {
         let before = entries.len();
         let found = types.iter().filter(|data_type| asked(data_type));
-        entries.extend(found.map(|data_type| data_type.shared_entry(*sharer)));
+        entries.extend(found.map(|data_type| ListedType::shared(Arc::clone(data_type), *sharer)));
         if entries.len() > before {
             reader.disclosures().note_listed(*sharer, opened);
         }
@@ -101,20 +101,27 @@ pub(super) fn refuse_hidden(app: &App, permit: &ReadableTypes, name: &str) -> Re
     }
 }
 
-/// The types of `sharer` that some of `openings` show.
+/// The types of `sharer` that some of `openings` show; if any are `wanted`, only those.
 pub(super) async fn types_shown(
     app: &App,
     sharer: PersonId,
     openings: &[Opening],
+    wanted: &[TypeId],
 ) -> Result<Vec<Arc<DataType>>, ApiError> {
-    let shown = |id: &TypeId| openings.iter().any(|opening| opening.shows(id));
-    let built_in = app.types.registry().types().iter().cloned();
-    let mut types: Vec<Arc<DataType>> = built_in.filter(|data_type| shown(&data_type.id)).collect();
+    let is_wanted = |id: &TypeId| wanted.is_empty() || wanted.contains(id);
+    let shown = |id: &TypeId| is_wanted(id) && openings.iter().any(|opening| opening.shows(id));
+    let built_in = app.types.registry().types().iter();
+    let built_in = built_in.filter(|data_type| shown(&data_type.id));
+    let mut types: Vec<Arc<DataType>> = built_in.cloned().collect();
+    if !wanted.is_empty() && wanted.iter().all(|id| id.definition().is_none()) {
+        // Nothing that the sharer made is called by any of the names.
+        return Ok(types);
+    }
     let own = app.types.all_own(sharer).await?;
     let live = own.live().filter(|own| shown(&own.data_type.id));
     types.extend(live.map(|own| Arc::clone(&own.data_type)));
-    let is_wanted = |annotation: &AnnotationRow| annotation.is_live() && shown(&annotation.type_id());
-    types.extend(annotations(app, sharer, is_wanted).await?);
+    let is_shown = |annotation: &AnnotationRow| annotation.is_live() && shown(&annotation.type_id());
+    types.extend(annotations(app, sharer, is_shown).await?);
     Ok(types)
 }
 

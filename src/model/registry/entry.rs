@@ -1,8 +1,10 @@
 //! How a data type appears in the catalogues.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -14,15 +16,15 @@ use crate::model::metric::MetricKind;
 
 /// A data type in the catalogue.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct CatalogEntry {
+pub struct CatalogEntry<'t> {
     #[schema(value_type = String, example = "HeartRate")]
-    id: TypeId,
-    name: String,
-    description: String,
+    id: &'t TypeId,
+    name: &'t str,
+    description: &'t str,
     class: RecordClass,
     api_version: ApiVersion,
     #[schema(value_type = Vec<Category>)]
-    categories: Vec<String>,
+    categories: Vec<&'t str>,
     /// The column that holds the value of a metric. Types without a value have no such column, and a label
     /// here: their name in snake case.
     column_name: String,
@@ -31,15 +33,15 @@ pub struct CatalogEntry {
     #[schema(value_type = Uuid)]
     svc_userid: PersonId,
     #[schema(required)]
-    icon: Option<String>,
+    icon: Option<&'t str>,
     #[schema(required)]
     metric_kind: Option<MetricKind>,
     queryable: bool,
     recordable: bool,
     #[schema(value_type = RecordSpec)]
-    record_spec: Value,
+    record_spec: Cow<'t, Value>,
     #[schema(required)]
-    unit: Option<String>,
+    unit: Option<&'t str>,
     /// The units of the numbers in its records, by column. Only present when a single type is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -76,11 +78,50 @@ pub struct ListEntry {
     category: Vec<String>,
 }
 
+/// A type in a list of somebody's types. Its entry is made when it is written, so a long list takes little
+/// memory.
+#[derive(Clone, Debug)]
+pub struct ListedType {
+    data_type: Arc<DataType>,
+    person: PersonId,
+    is_shared: bool,
+}
+
+impl ListedType {
+    /// As `person` sees it among their own types.
+    #[must_use]
+    pub fn own(data_type: Arc<DataType>, person: PersonId) -> Self {
+        Self {
+            person: data_type.owner.unwrap_or(person),
+            data_type,
+            is_shared: false,
+        }
+    }
+
+    /// As those see it whom `sharer` lets read it.
+    #[must_use]
+    pub const fn shared(data_type: Arc<DataType>, sharer: PersonId) -> Self {
+        Self {
+            data_type,
+            person: sharer,
+            is_shared: true,
+        }
+    }
+}
+
+impl Serialize for ListedType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.data_type
+            .show(self.person, self.is_shared)
+            .serialize(serializer)
+    }
+}
+
 impl DataType {
     /// The entry of the v1 catalogue, as `person` sees it among their own types.
     #[must_use]
     pub fn catalog_entry(&self, person: PersonId) -> Value {
-        json!(self.show(self.owner.unwrap_or(person), false, &self.record_spec))
+        json!(self.show(self.owner.unwrap_or(person), false))
     }
 
     /// The entry with the whole schema of a record, for an answer about this type alone. `is_shared`:
@@ -92,38 +133,31 @@ impl DataType {
             *schema = self.schema.value().into_owned();
         }
         json!(CatalogEntry {
+            record_spec: Cow::Owned(spec),
             column_units: Some(self.column_units()),
-            ..self.show(self.owner.unwrap_or(person), is_shared, &spec)
+            ..self.show(self.owner.unwrap_or(person), is_shared)
         })
     }
 
-    /// The entry of a type that `sharer` lets others read.
-    #[must_use]
-    pub fn shared_entry(&self, sharer: PersonId) -> Value {
-        json!(self.show(sharer, true, &self.record_spec))
-    }
-
-    fn show(&self, person: PersonId, is_shared: bool, record_spec: &Value) -> CatalogEntry {
-        let mut categories = self.categories.clone();
-        if is_shared {
-            categories.push(Category::SharedType.name().to_owned());
-        }
+    fn show(&self, person: PersonId, is_shared: bool) -> CatalogEntry<'_> {
+        let own = self.categories.iter().map(String::as_str);
+        let shared = is_shared.then(|| Category::SharedType.name());
         CatalogEntry {
-            id: self.id.clone(),
-            name: self.name.clone(),
-            description: self.description.clone(),
+            id: &self.id,
+            name: &self.name,
+            description: &self.description,
             class: self.class,
             api_version: self.api_version,
-            categories,
+            categories: own.chain(shared).collect(),
             column_name: self.column_name(),
             deprecated: self.deprecated,
             svc_userid: person,
-            icon: self.icon.clone(),
+            icon: self.icon.as_deref(),
             metric_kind: self.metric.as_ref().and_then(|metric| metric.kind),
             queryable: self.queryable,
             recordable: self.recordable && !is_shared,
-            record_spec: record_spec.clone(),
-            unit: self.metric.as_ref().and_then(|metric| metric.unit.clone()),
+            record_spec: Cow::Borrowed(&self.record_spec),
+            unit: self.metric.as_ref().and_then(|metric| metric.unit.as_deref()),
             column_units: None,
         }
     }

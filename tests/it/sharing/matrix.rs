@@ -342,3 +342,33 @@ async fn listings_of_a_stranger_are_refused_and_those_of_a_sharer_show_what_is_s
     assert_eq!(entries.len(), 1, "{entries:?}");
     assert_eq!(entries[0]["svc_userid"], json!(owner.id));
 }
+
+#[tokio::test]
+async fn a_catalogue_that_is_written_while_it_is_sent_is_whole_in_every_form() {
+    let reader = person();
+    let catalogue = || reader.get("/data/v1/catalog");
+    let own = catalogue().await.must_be(200).rows().len();
+    // So many that there are more than 4,096 entries.
+    let sharers = 4_096 / own + 1;
+    for _sharer in 0..sharers {
+        let mut all = share_of(&[], &reader);
+        all["share_all_data"] = json!(true);
+        share(&person(), &all).await;
+    }
+    let listed = catalogue().await.must_be(200);
+    let entries = listed.rows();
+    assert_eq!(entries.len(), own * (1 + sharers));
+    let table = catalogue()
+        .with("columns", "id,svc_userid")
+        .await
+        .must_be(200)
+        .rows();
+    let named = |rows: &[Value]| -> Vec<(Value, Value)> {
+        rows.iter()
+            .map(|row| (row["id"].clone(), row["svc_userid"].clone()))
+            .collect()
+    };
+    assert!(named(&entries) == named(&table));
+    let tag = listed.header("etag").unwrap();
+    catalogue().header("if-none-match", tag).await.must_be(304);
+}

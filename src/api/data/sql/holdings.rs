@@ -75,7 +75,7 @@ impl Readings {
         let own = own.live().map(|own| &own.data_type).filter(can_be_read);
         listed.extend(own.map(|own| table(None, own)));
         for (sharer, opened) in app.sharing.openings_for(reader.person()).await? {
-            let shown = types_shown(app, sharer, &opened.openings).await?;
+            let shown = types_shown(app, sharer, &opened.openings, &[]).await?;
             let mut shown = shown.iter().filter(can_be_read).peekable();
             if shown.peek().is_some() {
                 reader.disclosures().note_listed(sharer, &opened);
