@@ -22,6 +22,7 @@ pub(in crate::query) mod files;
 pub mod filter;
 pub(in crate::query) mod for_others;
 pub(in crate::query) mod grown;
+mod in_slices;
 pub(in crate::query) mod in_turn;
 pub(in crate::query) mod json_items;
 pub(in crate::query) mod json_text;

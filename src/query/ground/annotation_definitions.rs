@@ -5,9 +5,10 @@
 //! question and laid over the stored columns: before conditions that ask about them are evaluated, after all
 //! others. Knows plans and columns; knows nothing of what a definition says.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int32Array, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, Int32Type};
 use datafusion::common::{DataFusionError, Result};
@@ -115,6 +116,9 @@ impl OfDefinition {
                 *unknown = Some(self.shown(sources, place)?);
             }
         }
+        if let Some(rows) = self.by_source(dictionary, &shown)? {
+            return Ok(rows);
+        }
         let stored = cast(stored, &ArrowType::Utf8)?;
         let stored = stored.as_string::<i32>();
         let rows = dictionary.keys().iter().enumerate().map(|(row, key)| {
@@ -125,6 +129,40 @@ impl OfDefinition {
         });
         let rows: StringArray = rows.collect();
         Ok(cast(&rows, self.column.data_type())?)
+    }
+
+    /// The column where it is a dictionary and every row shows a definition: each has the key of what its
+    /// source shows, so no text is written or compared by row.
+    fn by_source(
+        &self,
+        sources: &DictionaryArray<Int32Type>,
+        shown: &[Option<Shown>],
+    ) -> Result<Option<ArrayRef>> {
+        if *self.column.data_type() != dictionary_text() || sources.keys().null_count() > 0 {
+            return Ok(None);
+        }
+        let mut texts: Vec<&str> = Vec::new();
+        // Definitions may have the same name.
+        let mut keys_of_texts: HashMap<&str, i32> = HashMap::new();
+        let mut keys: Vec<Option<i32>> = Vec::with_capacity(shown.len());
+        for shown in shown {
+            keys.push(match shown {
+                Some(Shown::Stored) => return Ok(None),
+                Some(Shown::OfDefinition(Some(text))) => {
+                    let next = texts.len() as i32;
+                    let key = *keys_of_texts.entry(text).or_insert(next);
+                    if key == next {
+                        texts.push(text);
+                    }
+                    Some(key)
+                }
+                Some(Shown::OfDefinition(None)) | None => None,
+            });
+        }
+        let of_source = |place: &i32| keys.get(*place as usize).copied().flatten();
+        let rows: Int32Array = sources.keys().values().iter().map(of_source).collect();
+        let texts = Arc::new(StringArray::from(texts));
+        Ok(Some(Arc::new(DictionaryArray::try_new(rows, texts)?)))
     }
 }
 

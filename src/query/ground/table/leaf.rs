@@ -24,6 +24,7 @@ use futures::stream::BoxStream;
 use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::annotation_definitions;
 use crate::query::ground::backwards;
+use crate::query::ground::in_slices::InSlicesExec;
 use crate::query::ground::in_turn::InTurnExec;
 use crate::query::ground::key::KEY_ORDER;
 use crate::query::ground::operator::{
@@ -147,8 +148,14 @@ impl Rows {
     }
 
     /// The rows of a scan as they are seen, filtered by the conditions. Definitions are laid over the rows
-    /// that are left, unless a condition asks about them.
-    fn over(&self, scan: Plan) -> Result<Plan> {
+    /// that are left, unless a condition asks about them. If a few rows are wanted, whatever they are, no
+    /// more are made what they are seen as.
+    fn over(&self, mut scan: Plan) -> Result<Plan> {
+        if let (Some(wanted), None, false) =
+            (self.table.wanted, &self.condition, self.table.is_seen_as_stored())
+        {
+            scan = Arc::new(InSlicesExec::of(scan, wanted));
+        }
         let asks = self.table.condition.as_ref();
         if asks.is_some_and(annotation_definitions::are_asked_by) {
             return self.meeting_conditions(self.table.seen(scan, &self.columns)?);
