@@ -20,6 +20,7 @@ pub(in crate::query) mod errors;
 pub(in crate::query) mod events;
 pub(in crate::query) mod files;
 pub mod filter;
+mod first_rows;
 pub(in crate::query) mod for_others;
 pub(in crate::query) mod grown;
 mod in_slices;

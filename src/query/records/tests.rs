@@ -3,8 +3,8 @@
 use datafusion::arrow::array::{
     ArrayRef, AsArray as _, FixedSizeBinaryArray, Float64Array, RecordBatch, TimestampMicrosecondArray,
 };
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::{ExecutionPlan, displayable};
 use futures::TryStreamExt as _;
 use uuid::Uuid;
 
@@ -236,4 +236,52 @@ async fn the_state_of_an_answer_has_the_columns_of_types_that_cannot_meet_the_co
     assert_eq!(with_note, states(std::slice::from_ref(note.as_ref())).await);
     assert_ne!(with_note, alone);
     assert_ne!(with_note, states(&[changed]).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_of_many_rows_are_read_apart_from_the_others() {
+    let last = 80_000;
+    let evenly: Vec<Row> = (0..last).map(|row| (row, 60.0)).collect();
+    // Hardly any begin where the first of an even spread would.
+    let late = (0..last).map(|row| (if row < 5 { row } else { 100 * last + row }, 60.0));
+    for rows in [evenly, late.collect()] {
+        let bench = Bench::of(&[(Stored::Object, rows)]).await;
+        let (questions, partitions) = (&bench.engine.questions, std::slice::from_ref(&bench.partition));
+        let selected = questions.select(&bench.permit, partitions, &[]).await.unwrap();
+        let [one] = selected.as_slice() else {
+            panic!("one partition was selected")
+        };
+        let lengths = OriginalLength::Dropped;
+        let table = questions
+            .table(&bench.permit, one.partition, &one.snapshot, lengths)
+            .unwrap();
+        let read = async |wanted: Option<usize>| {
+            let rows = table
+                .clone()
+                .wanting(wanted)
+                .rows_at([], Order::Ascending)
+                .unwrap();
+            let batches: Vec<RecordBatch> = questions
+                .engine
+                .start(Arc::clone(&rows))
+                .try_collect()
+                .await
+                .unwrap();
+            let ids = |batch: &RecordBatch| -> Vec<[u8; 16]> {
+                let ids = batch.column_by_name("id").unwrap().as_fixed_size_binary();
+                (0..batch.num_rows())
+                    .map(|row| ids.value(row).try_into().unwrap())
+                    .collect()
+            };
+            let leaf = rows.downcast_ref::<PartitionExec>().unwrap().below().unwrap();
+            let leaf = displayable(leaf.as_ref()).one_line().to_string();
+            (batches.iter().flat_map(ids).collect::<Vec<_>>(), leaf)
+        };
+        let (all, plan) = read(None).await;
+        assert_eq!(all.len(), last as usize);
+        assert!(!plan.starts_with("InTurnExec"), "{plan}");
+        let (first, plan) = read(Some(3)).await;
+        assert!(plan.starts_with("InTurnExec"), "{plan}");
+        assert!(first == all, "who goes on gets all");
+    }
 }

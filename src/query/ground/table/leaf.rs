@@ -24,6 +24,7 @@ use futures::stream::BoxStream;
 use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::annotation_definitions;
 use crate::query::ground::backwards;
+use crate::query::ground::first_rows;
 use crate::query::ground::in_slices::InSlicesExec;
 use crate::query::ground::in_turn::InTurnExec;
 use crate::query::ground::key::KEY_ORDER;
@@ -33,6 +34,9 @@ use crate::query::ground::operator::{
 use crate::query::ground::order::Order;
 
 use super::PartitionTable;
+
+/// How many times as many rows as were wanted at first a reader who goes on probably wants.
+const GROWTH: usize = 8;
 
 /// The rows of a table, in one partition.
 #[derive(Clone, Debug)]
@@ -178,6 +182,40 @@ impl Rows {
         Ok(Arc::new(met.with_batch_size(at_a_time)?))
     }
 
+    /// The first rows apart from those after them, if a few of many are wanted: a reader who takes no more
+    /// opens nothing else, and one who goes on reads more and more at once.
+    fn first_before_others(&self) -> Result<Option<Plan>> {
+        let Some(wanted) = self.table.wanted.filter(|_| self.condition.is_none()) else {
+            return Ok(None);
+        };
+        let selection = &self.table.selection;
+        let end = selection
+            .touched()
+            .and_then(|touched| first_rows::end_of_first(&self.table.snapshot, &touched, wanted));
+        let Some((end, order)) = end.zip(ordered(&self.schema, &KEY_ORDER, false)) else {
+            return Ok(None);
+        };
+        let begins = selection.begins.unwrap_or(TimeRange::ALWAYS);
+        let part = |begins: TimeRange, wanted: usize| -> Plan {
+            let step = Self {
+                table: self
+                    .table
+                    .clone()
+                    .beginning_in(Some(begins))
+                    .wanting(Some(wanted)),
+                taken: ChosenPlan::default(),
+                ..self.clone()
+            };
+            Arc::new(PartitionExec::over(step, Vec::new()))
+        };
+        let first = part(TimeRange::between(begins.start(), end), wanted);
+        let others = part(
+            TimeRange::between(end, begins.end()),
+            wanted.saturating_mul(GROWTH),
+        );
+        Ok(Some(Arc::new(InTurnExec::try_new(vec![first, others], order)?)))
+    }
+
     /// The rows with the last first.
     fn descending(&self) -> Result<Plan> {
         let selection = &self.table.selection;
@@ -213,7 +251,10 @@ impl Rows {
 
     async fn plan(&self) -> Result<Plan> {
         match self.order {
-            Order::Ascending => self.over(self.scan()?.plan().await?),
+            Order::Ascending => match self.first_before_others()? {
+                Some(in_turn) => Ok(in_turn),
+                None => self.over(self.scan()?.plan().await?),
+            },
             Order::Descending => self.descending(),
         }
     }
