@@ -70,6 +70,7 @@ fn pool(assembly: &Assembly) -> CachePool {
         app.intake.stores.snapshots.pooled(),
         app.intake.stores.finder.pooled(),
         app.questions.pooled_rollups(),
+        app.files.pooled_lists(),
     ])
 }
 

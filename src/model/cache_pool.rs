@@ -6,6 +6,8 @@
 
 use std::fmt;
 use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cache::Cache;
 
@@ -16,6 +18,8 @@ const GROWTH: u64 = 4;
 /// Memory is divided anew where some cache would have more or less than before, by at least so many parts of
 /// its share.
 const NOTABLE: u64 = 16;
+/// So large a part of a wish is forgotten whenever memory is divided: within minutes, nothing is left of it.
+const FADING: u64 = 64;
 
 /// Some caches, and what they may hold together.
 pub struct CachePool(Vec<Member>);
@@ -25,6 +29,25 @@ pub struct Member {
     /// Bytes that are its own; what others need of them is lent.
     share: u64,
     cache: Box<dyn Resizable>,
+    wish: Wish,
+}
+
+/// How much a cache was to keep at once and had no room for. All clones are the same wish.
+#[derive(Clone, Debug, Default)]
+pub struct Wish(Arc<AtomicU64>);
+
+impl Wish {
+    /// Notes that there was no room for so many bytes.
+    pub fn note(&self, bytes: u64) {
+        self.0.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    /// The wish, of which a part is forgotten.
+    fn fading(&self) -> u64 {
+        let fade = |wished: u64| Some(wished - wished / FADING);
+        let faded = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fade);
+        faded.unwrap_or_else(|wished| wished)
+    }
 }
 
 trait Resizable: Send + Sync {
@@ -62,13 +85,21 @@ impl Member {
         Self {
             share: cache.capacity(),
             cache: Box::new(cache.clone()),
+            wish: Wish::default(),
         }
+    }
+
+    /// The same for a cache that counts as holding what it wishes for.
+    #[must_use]
+    pub fn wishing(self, wish: &Wish) -> Self {
+        let wish = wish.clone();
+        Self { wish, ..self }
     }
 
     fn used(&self) -> Use {
         Use {
             share: self.share,
-            holds: self.cache.holds(),
+            holds: self.cache.holds().max(self.wish.fading()),
         }
     }
 }
@@ -181,6 +212,26 @@ mod tests {
                 prop_assert!(room >= one.holds.min(one.share));
             }
         }
+    }
+
+    #[test]
+    fn what_is_wished_for_has_room_until_the_wish_has_faded() {
+        let cache = || Cache::of_bytes(1_000, 1_000, |_: &u32, value: &Vec<u8>| value.len());
+        let (small, idle, wish) = (cache(), cache(), Wish::default());
+        let pool = CachePool::of(vec![Member::of(&small).wishing(&wish), Member::of(&idle)]);
+        pool.divide();
+        assert!(small.capacity() < 1_200);
+        wish.note(1_200);
+        pool.divide();
+        assert!(small.capacity() > 1_200);
+        small.insert(1, vec![0; 1_200]);
+        for _second in 0..600 {
+            pool.divide();
+        }
+        assert!(small.contains(&1), "it needs the room itself now");
+        small.remove(&1);
+        pool.divide();
+        assert!(small.capacity() < 1_200);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::catalog::documents::{DocumentKind, DocumentStamp};
 use crate::catalog::{Catalog, CatalogError, KindState};
 use crate::model::cache::Cache;
+use crate::model::cache_pool::{Member, Wish};
 use crate::model::ids::PersonId;
 use crate::model::meters::CacheMeters;
 
@@ -20,6 +21,7 @@ use crate::model::meters::CacheMeters;
 pub(super) struct Kept<T> {
     kind: DocumentKind,
     entries: Cache<PersonId, Entry<T>>,
+    wish: Wish,
 }
 
 #[derive(Debug)]
@@ -38,7 +40,11 @@ impl<T> Kept<T> {
         let entries = Cache::of_bytes(memory, memory, |_, entry: &Entry<T>| {
             size_of::<Entry<T>>() + entry.bytes
         });
-        Self { kind, entries }
+        Self {
+            kind,
+            entries,
+            wish: Wish::default(),
+        }
     }
 
     /// The state of a person's documents, to be read before they are. Where it cannot be read, because
@@ -99,6 +105,11 @@ impl<T> Kept<T> {
         (capacity - capacity / 16).saturating_sub(size_of::<Entry<T>>())
     }
 
+    /// Notes that there was no room for so many bytes: if memory can be borrowed, there will be.
+    pub(super) fn wish_for(&self, bytes: usize) {
+        self.wish.note(bytes as u64);
+    }
+
     /// Drops everything that is kept.
     pub(super) fn forget_all(&self) {
         self.entries.clear();
@@ -109,6 +120,11 @@ impl<T: Send + Sync + 'static> Kept<T> {
     pub(super) fn watched_by(&self, name: &'static str, meters: &CacheMeters) {
         meters.watch(name, &self.entries);
     }
+
+    /// What is kept, as a member of a pool.
+    pub(super) fn pooled(&self) -> Member {
+        Member::of(&self.entries).wishing(&self.wish)
+    }
 }
 
 impl<T> Clone for Kept<T> {
@@ -116,6 +132,7 @@ impl<T> Clone for Kept<T> {
         Self {
             kind: self.kind,
             entries: self.entries.clone(),
+            wish: self.wish.clone(),
         }
     }
 }

@@ -78,9 +78,15 @@ impl Gathering {
         }
     }
 
-    /// The list and its bytes; `None` if there were too many files.
+    /// The number of bytes that a list of all files takes.
     #[must_use]
-    pub(super) fn list(self) -> Option<(FileList, usize)> {
-        self.files.map(|files| (FileList::of(files), self.bytes))
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The list; `None` if there were too many files.
+    #[must_use]
+    pub(super) fn list(self) -> Option<FileList> {
+        self.files.map(FileList::of)
     }
 }

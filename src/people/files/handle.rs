@@ -14,6 +14,7 @@ use super::file::File;
 use super::file_list::FileList;
 use crate::catalog::documents::{Change, Changed, DocumentKind};
 use crate::catalog::{Catalog, CatalogError};
+use crate::model::cache_pool::Member;
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::meters::{CacheMeters, UpkeepMeters};
@@ -78,6 +79,12 @@ impl Files {
 
     pub fn watched_by(&self, meters: &CacheMeters) {
         self.kept.watched_by("file_lists", meters);
+    }
+
+    /// The lists that are kept, as a member of a pool.
+    #[must_use]
+    pub fn pooled_lists(&self) -> Member {
+        self.kept.pooled()
     }
 
     /// Drops everything from memory.

@@ -156,8 +156,10 @@ impl Files {
         if let Some(error) = damaged {
             return Err(error);
         }
-        if let Some((list, bytes)) = gathering.list() {
-            self.kept.keep(person, (state, stamp), Arc::new(list), bytes);
+        let bytes = gathering.bytes();
+        match gathering.list() {
+            Some(list) => self.kept.keep(person, (state, stamp), Arc::new(list), bytes),
+            None => self.kept.wish_for(bytes),
         }
         Ok(())
     }
