@@ -8,6 +8,7 @@ pub mod catalog;
 mod computed_metric;
 pub mod frames;
 pub mod insight;
+mod listed_type;
 pub mod listings;
 pub mod locations;
 pub mod metrics_catalog;

@@ -30,7 +30,7 @@ use super::sources::SourceRules;
 use super::units::Units;
 
 pub use super::metric::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
-pub use annotation::{AnnotationTraits, ValueLimits};
+pub use annotation::{ANNOTATION_CATEGORIES, AnnotationTraits, ValueLimits};
 pub use canonical::{Canonical, respelt};
 pub use category::Category;
 pub use column_units::unit_of;
@@ -39,7 +39,7 @@ pub use data_type::{
     Undeclared,
 };
 pub use definition::{Base, Definition, Scale};
-pub use entry::{CatalogEntry, ListEntry, ListedType, RecordSpec};
+pub use entry::{CatalogEntry, ListEntry, RecordSpec};
 pub use error::RegistryError;
 pub use json_list::{JsonList, members_of};
 pub use layout::{LayoutError, dictionary_text, is_json_text, is_uuid, json_text, timestamp, uuid_field};

@@ -21,12 +21,13 @@ use crate::api::query_params::{FromParams, Params, list_items};
 use crate::auth::grants::ReadableTypes;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::registry::{ApiVersion, CatalogEntry, Category, DataType, ListEntry, ListedType, TypeId};
+use crate::model::registry::{ApiVersion, CatalogEntry, Category, DataType, ListEntry, TypeId};
 use crate::model::time::TimeRange;
 use crate::output::{ColumnKind, ListedColumn, joined};
 use crate::people::annotations::AnnotationRow;
 use crate::people::types::TypesError;
 
+use super::listed_type::{Entry, ListedType};
 use super::names::{resolve_name, resolve_names};
 use super::shared_types::{self, live_annotations};
 
@@ -108,9 +109,11 @@ pub async fn catalog(
         let shared = shared_types::shared_with(&app, &permit, &names).await?;
         let mut types = Vec::new();
         if names.is_empty() {
-            types.extend(app.types.registry().types().iter().cloned());
+            let built_in = app.types.registry().types().iter().cloned();
+            types.extend(built_in.map(ListedType::Made));
             let own = app.types.all_own(owner).await?;
-            types.extend(own.live().map(|own| Arc::clone(&own.data_type)));
+            let live = own.live().map(|own| Arc::clone(&own.data_type));
+            types.extend(live.map(ListedType::Made));
             types.extend(live_annotations(&app, owner).await?);
         }
         // A type has several names, and a name may be repeated.
@@ -126,27 +129,23 @@ pub async fn catalog(
                 found => found?,
             };
             if found_ids.insert(found.id.clone()) {
-                types.push(found);
+                types.push(ListedType::Made(found));
             }
         }
-        types.retain(|data_type| permit.windows_of(&data_type.id).is_some());
-        let asked = |data_type: &DataType| {
-            query.category.is_empty()
-                || query
-                    .category
-                    .iter()
-                    .any(|category| data_type.categories.iter().any(|own| own == category.name()))
+        let asked = |listed: &ListedType| {
+            query.category.is_empty() || query.category.iter().any(|category| listed.is_in(*category))
         };
         let wants_shared = query.category.contains(&Category::SharedType);
-        let asked_as_shared = |data_type: &DataType| asked(data_type) || wants_shared;
-        let mut entries = Vec::with_capacity(types.len());
-        if permit.is_own() {
-            types.retain(|data_type| asked(data_type));
-            entries.extend(types.into_iter().map(|own| ListedType::own(own, owner)));
+        let asked_as_shared = |listed: &ListedType| asked(listed) || wants_shared;
+        let seen = types
+            .into_iter()
+            .filter(|listed| permit.windows_of(listed.id()).is_some());
+        let mut entries: Vec<Entry> = if permit.is_own() {
+            seen.filter(asked).map(|own| Entry::own(own, owner)).collect()
         } else {
-            types.retain(|data_type| asked_as_shared(data_type));
-            entries.extend(types.into_iter().map(|theirs| ListedType::shared(theirs, owner)));
-        }
+            let asked = seen.filter(asked_as_shared);
+            asked.map(|theirs| Entry::shared(theirs, owner)).collect()
+        };
         entries.extend(shared_types::entries_read(&reader, &shared, asked_as_shared));
         let sending = Sending {
             app: &app,

@@ -9,15 +9,17 @@ use crate::auth::grants::{Denied, ReadableTypes, Refused};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::permit::Opening;
-use crate::model::registry::{DataType, ListedType, TypeId};
+use crate::model::registry::TypeId;
 use crate::people::annotations::AnnotationRow;
 use crate::people::sharing::received::OpenedBySharer;
+
+use super::listed_type::{Entry, ListedType};
 
 /// The types that one person shares with the reader.
 pub(super) struct SharedTypes {
     sharer: PersonId,
     opened: OpenedBySharer,
-    types: Vec<Arc<DataType>>,
+    types: Vec<ListedType>,
 }
 
 /// The types that others share with a person who lists their own types, by sharer; if any are named, only
@@ -47,7 +49,7 @@ pub(super) async fn shared_with(
 pub(super) fn is_among(shared: &[SharedTypes], name: &str) -> bool {
     let has = |id: &TypeId| {
         let mut types = shared.iter().flat_map(|shared| &shared.types);
-        types.any(|data_type| data_type.id == *id)
+        types.any(|listed| listed.id() == id)
     };
     TypeId::parse(name).is_some_and(|id| has(&id))
 }
@@ -73,8 +75,8 @@ pub(super) async fn sharer_of(app: &App, reader: PersonId, name: &str) -> Result
 pub(super) fn entries_read(
     reader: &Reader,
     shared: &[SharedTypes],
-    asked: impl Fn(&DataType) -> bool,
-) -> Vec<ListedType> {
+    asked: impl Fn(&ListedType) -> bool,
+) -> Vec<Entry> {
     let mut entries = Vec::new();
     for SharedTypes {
         sharer,
@@ -83,8 +85,8 @@ pub(super) fn entries_read(
     } in shared
     {
         let before = entries.len();
-        let found = types.iter().filter(|data_type| asked(data_type));
-        entries.extend(found.map(|data_type| ListedType::shared(Arc::clone(data_type), *sharer)));
+        let found = types.iter().filter(|listed| asked(listed));
+        entries.extend(found.map(|listed| Entry::shared(listed.clone(), *sharer)));
         if entries.len() > before {
             reader.disclosures().note_listed(*sharer, opened);
         }
@@ -107,40 +109,33 @@ pub(super) async fn types_shown(
     sharer: PersonId,
     openings: &[Opening],
     wanted: &[TypeId],
-) -> Result<Vec<Arc<DataType>>, ApiError> {
+) -> Result<Vec<ListedType>, ApiError> {
     let is_wanted = |id: &TypeId| wanted.is_empty() || wanted.contains(id);
     let shown = |id: &TypeId| is_wanted(id) && openings.iter().any(|opening| opening.shows(id));
     let built_in = app.types.registry().types().iter();
     let built_in = built_in.filter(|data_type| shown(&data_type.id));
-    let mut types: Vec<Arc<DataType>> = built_in.cloned().collect();
+    let mut types: Vec<ListedType> = built_in.cloned().map(ListedType::Made).collect();
     if !wanted.is_empty() && wanted.iter().all(|id| id.definition().is_none()) {
         // Nothing that the sharer made is called by any of the names.
         return Ok(types);
     }
     let own = app.types.all_own(sharer).await?;
     let live = own.live().filter(|own| shown(&own.data_type.id));
-    types.extend(live.map(|own| Arc::clone(&own.data_type)));
+    types.extend(live.map(|own| ListedType::Made(Arc::clone(&own.data_type))));
     let is_shown = |annotation: &AnnotationRow| annotation.is_live() && shown(&annotation.type_id());
-    types.extend(annotations(app, sharer, is_shown).await?);
+    let annotations = app.annotations.all(sharer).await?;
+    types.extend(ListedType::annotations(
+        &annotations,
+        app.types.registry(),
+        is_shown,
+    ));
     Ok(types)
 }
 
-/// A person's annotations as data types, oldest first, without deleted ones.
-pub(super) async fn live_annotations(app: &App, owner: PersonId) -> Result<Vec<Arc<DataType>>, ApiError> {
-    annotations(app, owner, AnnotationRow::is_live).await
-}
-
-async fn annotations(
-    app: &App,
-    owner: PersonId,
-    is_wanted: impl Fn(&AnnotationRow) -> bool,
-) -> Result<Vec<Arc<DataType>>, ApiError> {
-    let annotations = app.annotations.all(owner).await?;
-    Ok(annotations
-        .iter()
-        .filter(|annotation| is_wanted(annotation))
-        .filter_map(|annotation| annotation.data_type(app.types.registry()).map(Arc::new))
-        .collect())
+/// A person's annotations, oldest first, without deleted ones.
+pub(super) async fn live_annotations(app: &App, owner: PersonId) -> Result<Vec<ListedType>, ApiError> {
+    let all = app.annotations.all(owner).await?;
+    Ok(ListedType::annotations(&all, app.types.registry(), AnnotationRow::is_live).collect())
 }
 
 fn canonical(app: &App, name: &str) -> TypeId {

@@ -13,7 +13,8 @@ use super::entry;
 use crate::model::ids::PersonId;
 use crate::model::metric::MetricKind;
 
-const CATEGORIES: [&str; 2] = ["annotations", "user_configured"];
+/// The categories of annotations that people made.
+pub const ANNOTATION_CATEGORIES: [&str; 2] = ["annotations", "user_configured"];
 
 /// What restricts the values of an annotation's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,12 @@ impl DataType {
     #[must_use]
     pub fn annotation_list_entry(&self, id: Uuid, description: &str) -> Value {
         let id = TypeId::of_definition(self.id.as_str(), id);
-        entry::listed(id, description, self.class, &CATEGORIES.map(str::to_owned))
+        entry::listed(
+            id,
+            description,
+            self.class,
+            &ANNOTATION_CATEGORIES.map(str::to_owned),
+        )
     }
 
     /// This base as `owner`'s annotation `id`.
@@ -85,7 +91,7 @@ impl DataType {
             id: TypeId::of_definition(self.id.as_str(), id),
             name: traits.name,
             description: traits.description,
-            categories: CATEGORIES.map(str::to_owned).to_vec(),
+            categories: ANNOTATION_CATEGORIES.map(str::to_owned).to_vec(),
             owner: Some(owner),
             is_base: false,
             aliases: Vec::new(),

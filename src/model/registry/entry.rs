@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -78,50 +77,11 @@ pub struct ListEntry {
     category: Vec<String>,
 }
 
-/// A type in a list of somebody's types. Its entry is made when it is written, so a long list takes little
-/// memory.
-#[derive(Clone, Debug)]
-pub struct ListedType {
-    data_type: Arc<DataType>,
-    person: PersonId,
-    is_shared: bool,
-}
-
-impl ListedType {
-    /// As `person` sees it among their own types.
-    #[must_use]
-    pub fn own(data_type: Arc<DataType>, person: PersonId) -> Self {
-        Self {
-            person: data_type.owner.unwrap_or(person),
-            data_type,
-            is_shared: false,
-        }
-    }
-
-    /// As those see it whom `sharer` lets read it.
-    #[must_use]
-    pub const fn shared(data_type: Arc<DataType>, sharer: PersonId) -> Self {
-        Self {
-            data_type,
-            person: sharer,
-            is_shared: true,
-        }
-    }
-}
-
-impl Serialize for ListedType {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.data_type
-            .show(self.person, self.is_shared)
-            .serialize(serializer)
-    }
-}
-
 impl DataType {
     /// The entry of the v1 catalogue, as `person` sees it among their own types.
     #[must_use]
     pub fn catalog_entry(&self, person: PersonId) -> Value {
-        json!(self.show(self.owner.unwrap_or(person), false))
+        json!(self.listed_entry(self.owner.unwrap_or(person), false))
     }
 
     /// The entry with the whole schema of a record, for an answer about this type alone. `is_shared`:
@@ -135,11 +95,13 @@ impl DataType {
         json!(CatalogEntry {
             record_spec: Cow::Owned(spec),
             column_units: Some(self.column_units()),
-            ..self.show(self.owner.unwrap_or(person), is_shared)
+            ..self.listed_entry(self.owner.unwrap_or(person), is_shared)
         })
     }
 
-    fn show(&self, person: PersonId, is_shared: bool) -> CatalogEntry<'_> {
+    /// The entry of a type of `person`, who lets the caller read it if it `is_shared`.
+    #[must_use]
+    pub fn listed_entry(&self, person: PersonId, is_shared: bool) -> CatalogEntry<'_> {
         let own = self.categories.iter().map(String::as_str);
         let shared = is_shared.then(|| Category::SharedType.name());
         CatalogEntry {

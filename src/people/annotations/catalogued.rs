@@ -11,8 +11,13 @@ impl AnnotationRow {
     /// The data type under which clients find it. `None` if the registry lacks its base.
     #[must_use]
     pub fn data_type(&self, registry: &Registry) -> Option<DataType> {
-        let base = registry.get(self.root.annotation_type().base())?;
-        Some(base.as_annotation(self.svc_userid, self.id, self.root.traits()))
+        Some(self.upon(registry.get(self.root.annotation_type().base())?))
+    }
+
+    /// The same, made from its base.
+    #[must_use]
+    pub fn upon(&self, base: &DataType) -> DataType {
+        base.as_annotation(self.svc_userid, self.id, self.root.traits())
     }
 
     /// What the plain list of types says of it. `None` if the registry lacks its base.

@@ -8,6 +8,7 @@ use datafusion::common::DataFusionError;
 use futures::future::{BoxFuture, FutureExt, TryFutureExt};
 
 use crate::api::app::AppState;
+use crate::api::data::listed_type::ListedType;
 use crate::api::data::partitions::partitions_of;
 use crate::api::data::shared_types::types_shown;
 use crate::api::problem::ApiError;
@@ -76,6 +77,7 @@ impl Readings {
         listed.extend(own.map(|own| table(None, own)));
         for (sharer, opened) in app.sharing.openings_for(reader.person()).await? {
             let shown = types_shown(app, sharer, &opened.openings, &[]).await?;
+            let shown: Vec<Arc<DataType>> = shown.iter().filter_map(ListedType::made).collect();
             let mut shown = shown.iter().filter(can_be_read).peekable();
             if shown.peek().is_some() {
                 reader.disclosures().note_listed(sharer, &opened);
