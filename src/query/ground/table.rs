@@ -189,10 +189,8 @@ impl PartitionTable {
             windows: hull.into_iter().collect(),
             begins: None,
         };
-        let mut pieces = self.snapshot.pieces.iter();
-        let all_live = pieces.all(|piece| piece.dead.is_empty() || !selection.may_hold(piece.bounds));
         Self {
-            without_ids: without_ids && all_live,
+            without_ids: without_ids && are_all_live(&self.snapshot, &selection),
             ..self
         }
     }
@@ -362,7 +360,8 @@ impl PartitionTable {
 
 impl<Authority> Questions<Authority> {
     /// The keys of rows, and the stored columns `others`, of a snapshot that may be reduced to some pieces.
-    /// The selection must lie inside windows of a permit.
+    /// Ids, which are larger than all else, are read only if there may be dead rows. The selection must lie
+    /// inside windows of a permit.
     pub(in crate::query) async fn keys(
         &self,
         snapshot: Snapshot,
@@ -374,15 +373,26 @@ impl<Authority> Questions<Authority> {
         let storage = Arc::new(Schema::new(
             keys.fields().iter().cloned().chain(others).collect::<Vec<_>>(),
         ));
+        let are_ids_read = !are_all_live(&snapshot, &selection);
+        let is_read = |field: &FieldRef| are_ids_read || field.name() != ID;
+        let fields = storage.fields().iter().enumerate();
+        let columns = fields.filter_map(|(place, field)| is_read(field).then_some(place));
+        let columns: Vec<usize> = columns.collect();
         let scan = Scan {
             objects: Arc::clone(&self.objects),
             snapshot: Arc::new(snapshot),
-            columns: (0..storage.fields().len()).collect(),
-            schema: Arc::clone(&storage),
+            schema: Arc::new(storage.project(&columns)?),
+            columns,
             storage,
             selection,
             hint: None,
         };
         scan.plan().await
     }
+}
+
+/// Whether none of the rows is dead that may be selected.
+fn are_all_live(snapshot: &Snapshot, selection: &Selection) -> bool {
+    let mut pieces = snapshot.pieces.iter();
+    pieces.all(|piece| piece.dead.is_empty() || !selection.may_hold(piece.bounds))
 }
