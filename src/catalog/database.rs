@@ -129,8 +129,11 @@ impl Database {
     pub(super) async fn write(&self) -> Result<Session, CatalogError> {
         Ok(match self {
             Self::Sqlite {
-                writer, disturbed, ..
-            } => Session::Sqlite(SqliteSession::writing(writer, disturbed).await?),
+                writer,
+                lookups,
+                disturbed,
+                ..
+            } => Session::Sqlite(SqliteSession::writing(writer, lookups, disturbed).await?),
             Self::Postgres(pool) => Session::Postgres(PostgresSession::begun(pool, "BEGIN").await?),
         })
     }
@@ -210,6 +213,9 @@ impl Database {
         };
         empty_log(writer).await?;
         let mut writing = writer.take().await?;
+        // Rows get other pages, so nothing that is logged later goes on from what the file was.
+        writing.turn("BEGIN IMMEDIATE")?;
+        writing.count_round()?;
         writing.fetch("VACUUM", &[])?;
         writing.give_back();
         empty_log(writer).await
@@ -434,16 +440,6 @@ impl Session {
                 session.link()?.run(script).await?;
             }
             Self::Postgres(session) => session.define(postgres_definitions(script)).await?,
-        }
-        Ok(())
-    }
-
-    /// Gives a file that is new a number by which its log is told from those of others.
-    pub(super) async fn give_number(&mut self) -> Result<(), CatalogError> {
-        if let Self::Sqlite(session) = self {
-            let number = (rand::random::<u32>() >> 1) | 1;
-            let sql = format!("PRAGMA application_id = {number}");
-            session.link()?.run(&sql).await?;
         }
         Ok(())
     }

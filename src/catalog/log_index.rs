@@ -17,6 +17,9 @@ const HEAD: usize = 48;
 const VERSION: u32 = 3_007_000;
 /// Where a head says that it is initialised.
 const IS_INITIALISED: usize = 12;
+/// Where a head says how many frames the log has. How many of them are in the database stands behind the
+/// heads.
+const FRAMES: usize = 16;
 
 /// The head of the index. Every commit, of any process, changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +56,20 @@ impl LogIndex {
         self.0.read_exact_at(&mut heads, 0).ok()?;
         // The two are written one after the other.
         let (one, other) = heads.split_at(HEAD);
-        let is_known = one.starts_with(&VERSION.to_ne_bytes()) && one.get(IS_INITIALISED) == Some(&1);
-        (one == other && is_known).then_some(LogState(one.try_into().ok()?))
+        (one == other && is_known(one)).then_some(LogState(one.try_into().ok()?))
     }
+
+    /// Whether a transaction that has begun to write may begin another round of the log, over what is in it:
+    /// all of that is in the database, too. `true` where that cannot be told.
+    pub(super) fn may_begin_round(&self) -> bool {
+        let mut bytes = [0; 2 * HEAD + 4];
+        if self.0.read_exact_at(&mut bytes, 0).is_err() || !is_known(&bytes) {
+            return true;
+        }
+        bytes[FRAMES..FRAMES + 4] == bytes[2 * HEAD..]
+    }
+}
+
+fn is_known(head: &[u8]) -> bool {
+    head.starts_with(&VERSION.to_ne_bytes()) && head.get(IS_INITIALISED) == Some(&1)
 }

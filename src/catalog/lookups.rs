@@ -99,6 +99,12 @@ impl Lookups {
         self.0.index.as_ref().and_then(LogIndex::state)
     }
 
+    /// Whether a transaction that has begun to write may begin another round of the log, as far as that can
+    /// be told.
+    pub(super) fn may_begin_round(&self) -> bool {
+        self.0.index.as_ref().is_none_or(LogIndex::may_begin_round)
+    }
+
     /// Drops all cached rows.
     pub(super) fn forget_all(&self) {
         self.inner().kept.forget();

@@ -31,9 +31,6 @@ pub(super) async fn run(database: &Database, now: Instant) -> Result<(), Catalog
                  applied_at INTEGER NOT NULL) STRICT;",
         )
         .await?;
-    if found == 0 {
-        session.give_number().await?;
-    }
     for (version, script) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
         session.define(script).await?;
         if *version == REGISTERS_SINCE {

@@ -24,10 +24,14 @@ const SETTINGS: &str = "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PR
                         PRAGMA cell_size_check = on; PRAGMA wal_autocheckpoint = 4000; \
                         PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384;";
 
-/// Writes one page and changes nothing: nobody uses this number.
-const SMALL_WRITE: &str = "PRAGMA user_version = 0";
-/// How long that waits for another process. Who asks whether writes are taken does not wait for long, and
-/// others may use the thread.
+/// Where the first page of the file has a number by which the file and its log are told from others.
+const NUMBER: &str = "application_id";
+/// Where the first page counts the rounds of the log, by which the log is told from those of other states of
+/// the file. Earlier releases did not, and wrote 0.
+const ROUND: &str = "user_version";
+
+/// How long a small write waits for another process. Who asks whether writes are taken does not wait for
+/// long, and others may use the thread.
 const SMALL_WRITE_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The connection that writes, used in turn.
@@ -59,6 +63,8 @@ pub(super) struct Limits {
 /// transaction.
 pub(super) struct Writing {
     connection: Connection,
+    /// How many rows the connection had changed before.
+    changes: u64,
     writer: Writer,
     _turn: OwnedSemaphorePermit,
 }
@@ -93,6 +99,7 @@ impl Writer {
             }
         };
         Ok(Writing {
+            changes: connection.total_changes(),
             connection,
             writer: self.clone(),
             _turn: turn,
@@ -118,7 +125,8 @@ impl Writer {
 
     async fn write_little(&self) -> Result<(), CatalogError> {
         let mut writing = self.take().await?;
-        writing.fetch_within(SMALL_WRITE_PATIENCE, SMALL_WRITE)?;
+        writing.fetch_within(SMALL_WRITE_PATIENCE, "BEGIN IMMEDIATE")?;
+        writing.count_round()?;
         writing.give_back();
         Ok(())
     }
@@ -196,6 +204,35 @@ impl Writing {
             }),
             Err(error) => Err(self.writer.0.classified(error)),
         }
+    }
+
+    /// Counts another round of the log, as all that a transaction does that has begun, and ends it.
+    pub(super) fn count_round(&mut self) -> Result<(), CatalogError> {
+        self.log_first_page()?;
+        self.fetch("COMMIT", &[]).map(drop)
+    }
+
+    /// Makes the first page a part of this transaction if it has changed anything. The first transaction in
+    /// each round of the log needs it, which may be all that a crash leaves; others do not.
+    pub(super) fn log_first_page_if_changed(&mut self) -> Result<(), CatalogError> {
+        if self.connection.total_changes() == self.changes {
+            return Ok(());
+        }
+        self.log_first_page()
+    }
+
+    /// Makes the first page a part of this transaction, and so of the log: with the number of the file, which
+    /// gets one here if it has none, and with the next round.
+    fn log_first_page(&mut self) -> Result<(), CatalogError> {
+        let logged = busy(|| {
+            let connection = &self.connection;
+            let read = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+            if read(NUMBER)? == 0 {
+                connection.pragma_update(None, NUMBER, (rand::random::<u32>() >> 1) | 1)?;
+            }
+            connection.pragma_update(None, ROUND, read(ROUND)?.wrapping_add(1))
+        });
+        logged.map_err(|error| self.writer.0.classified(error))
     }
 
     /// Runs a script.

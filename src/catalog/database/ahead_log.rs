@@ -4,8 +4,9 @@
 //! write that the crash cut off, and silently drops what follows. But a write that is cut off is the last
 //! one. Where a transaction that is not as it was written has ended, and more was written after its end, it
 //! was not a crash: acknowledged changes are there, and going on would lose them. Nor does SQLite ask whose
-//! log it is. Knows frames, checksums and the number of a database; knows nothing of what else is in them.
+//! log it is. Knows frames, checksums and first pages; knows nothing of what else is in them.
 
+mod first_page;
 mod frame;
 
 use std::fs::File;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use crate::catalog::errors::CatalogError;
 
+use first_page::FirstPage;
 use frame::{FRAME_HEADER, Frame, Sum, marked, word};
 
 /// The suffix of the log's name, after the name of the file.
@@ -22,8 +24,6 @@ const SUFFIX: &str = "-wal";
 /// The suffix of the name of a log that was set aside.
 const SET_ASIDE: &str = "-wal.damaged";
 const HEADER: usize = 32;
-/// Where the first page of a database has a number that its application may choose.
-const NUMBER_AT: usize = 68;
 /// What a disk writes whole or not at all.
 const SECTOR: u64 = 512;
 /// How logs begin; the last bit gives the byte order of the checksums.
@@ -42,30 +42,31 @@ struct Damage {
 }
 
 /// What is found in a log.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct LogContent {
     damage: Option<Damage>,
-    /// The number of the database that wrote it, if its first page is in it.
-    number: Option<u32>,
+    /// Whether it has a transaction before the damage.
+    has_any: bool,
+    /// The first pages before the damage, those that differ from the one before.
+    first_pages: Vec<FirstPage>,
 }
 
-/// Refuses a database whose log is damaged, or is that of another database.
+/// What is wrong with a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrong {
+    OfAnother,
+    Damaged(Damage),
+}
+
+/// Refuses a database whose log is damaged, or is that of another database or of another state of it.
 pub(super) fn refuse_damaged(database: &Path) -> Result<(), CatalogError> {
     let log = beside(database, SUFFIX);
-    let number = number_of(database).map_err(|error| unreadable(database, &error))?;
-    let LogContent {
-        damage,
-        number: of_log,
-    } = looked(&log).map_err(|error| unreadable(&log, &error))?;
-    // Catalogues of earlier builds have none. Those that have one got it with the first thing in their log.
-    if number != 0 && of_log.is_some_and(|of_log| of_log != number) {
-        return Err(CatalogError::LogOfAnother {
-            log: log.display().to_string(),
-        });
-    }
-    match damage {
+    match looked(database)? {
         None => Ok(()),
-        Some(Damage { sound, transactions }) => Err(CatalogError::Corrupt {
+        Some(Wrong::OfAnother) => Err(CatalogError::LogOfAnother {
+            log: log.display().to_string(),
+        }),
+        Some(Wrong::Damaged(Damage { sound, transactions })) => Err(CatalogError::Corrupt {
             what: format!(
                 "{}: it differs from what was written behind byte {sound}, and {transactions} transactions \
                  or more that were acknowledged stand there. Restore a backup, or go on without them by \
@@ -105,10 +106,10 @@ fn length(path: &Path) -> io::Result<u64> {
 /// Cuts a damaged log where it is damaged, after setting a copy aside; describes the damage, if any.
 pub(super) fn cut_damaged(database: &Path) -> Result<Option<String>, CatalogError> {
     let log = beside(database, SUFFIX);
+    let Some(Wrong::Damaged(Damage { sound, transactions })) = looked(database)? else {
+        return Ok(None);
+    };
     let cut = || -> io::Result<Option<String>> {
-        let Some(Damage { sound, transactions }) = looked(&log)?.damage else {
-            return Ok(None);
-        };
         let copy = beside(database, SET_ASIDE);
         if copy.try_exists()? {
             return Err(io::Error::new(
@@ -142,41 +143,61 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// The number by which a database and its log are told from others; 0 if it has none.
-fn number_of(database: &Path) -> io::Result<u32> {
-    let mut header = [0; NUMBER_AT + 4];
-    match File::open(database)?.read_exact(&mut header) {
-        Ok(()) => Ok(word(&header, NUMBER_AT)),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
-        Err(error) => Err(error),
-    }
-}
-
-fn looked(log: &Path) -> io::Result<LogContent> {
-    let mut seen = LogContent::default();
+/// What is wrong with the log of a database.
+fn looked(database: &Path) -> Result<Option<Wrong>, CatalogError> {
+    let log = beside(database, SUFFIX);
+    let mut seen = None;
     for look in 0..LOOKS_AT_LOG {
         if look > 0 {
             std::thread::sleep(PAUSE_BETWEEN_LOOKS);
         }
-        let begin = match read_header(log) {
-            Ok(begin) => begin,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LogContent::default()),
-            Err(error) => return Err(error),
-        };
-        let content = match &begin {
-            // Nothing was written yet.
-            None => LogContent::default(),
-            Some(header) => scanned(BufReader::with_capacity(1 << 20, File::open(log)?), header)?,
-        };
-        if content.damage.is_none() {
-            return Ok(content);
-        }
-        // If the log was restarted meanwhile, two unrelated parts of it were read.
-        if read_header(log)? == begin {
-            seen = content;
+        // Each time, because who writes a log also moves it into the file.
+        let in_file = FirstPage::of(database).map_err(|error| unreadable(database, &error))?;
+        seen = wrong_in(&log, in_file).map_err(|error| unreadable(&log, &error))?;
+        if seen.is_none() {
+            break;
         }
     }
     Ok(seen)
+}
+
+/// What is wrong with the log of a database whose file has this first page.
+fn wrong_in(log: &Path, in_file: FirstPage) -> io::Result<Option<Wrong>> {
+    let begin = match read_header(log) {
+        Ok(Some(begin)) => begin,
+        // Nothing was written yet.
+        Ok(None) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let content = scanned(BufReader::with_capacity(1 << 20, File::open(log)?), &begin)?;
+    let wrong = if content.goes_on_from(in_file) {
+        content.damage.map(Wrong::Damaged)
+    } else {
+        Some(Wrong::OfAnother)
+    };
+    // If it was begun anew meanwhile, two unrelated parts of it were read, and whoever began it has it open.
+    Ok(if wrong.is_some() && read_header(log)? != Some(begin) {
+        None
+    } else {
+        wrong
+    })
+}
+
+impl LogContent {
+    /// Whether this is the log of a database whose file has this first page, and goes on from the state that
+    /// the file is in: as before this round of the log, or with some of it.
+    fn goes_on_from(&self, in_file: FirstPage) -> bool {
+        let Some(first) = self.first_pages.first() else {
+            // The first transaction of a round has one, unless an earlier release wrote it.
+            return !self.has_any || in_file.counts_no_rounds();
+        };
+        if first.counts_no_rounds() || self.damage.is_some() {
+            // Which rounds the log goes on from is not known.
+            return self.first_pages.iter().any(|page| page.may_be_of(in_file));
+        }
+        self.first_pages.contains(&in_file) || first.follows(in_file)
+    }
 }
 
 fn read_header(log: &Path) -> io::Result<Option<[u8; HEADER]>> {
@@ -210,7 +231,10 @@ fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<LogContent> 
             sound: 0,
             transactions: 0,
         });
-        return Ok(LogContent { damage, number: None });
+        return Ok(LogContent {
+            damage,
+            ..LogContent::default()
+        });
     }
     let (magic, stored) = (written_magic(header), Sum::read(header, 24));
     let summed = Sum::default().and(&header[..24], magic);
@@ -218,7 +242,7 @@ fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<LogContent> 
     let mut is_sound = header_is_sound;
     let mut at = HEADER as u64;
     let (mut sound, mut size) = (if is_sound { at } else { 0 }, 0);
-    let (mut transactions, mut goes_on, mut number) = (0, false, None);
+    let (mut transactions, mut goes_on, mut first_pages) = (0, false, Vec::new());
     let mut links = [stored, summed].map(|sum| Link { sum, ends: false });
     let mut mark = header_is_sound.then(|| marked(header, 16));
     io::copy(&mut (&mut log).take(HEADER as u64), &mut io::sink())?;
@@ -235,7 +259,10 @@ fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<LogContent> 
         if is_sound {
             sound += bytes.len() as u64;
             if frame.page() == 1 {
-                number = Some(word(&bytes, FRAME_HEADER + NUMBER_AT));
+                let page = FirstPage::read(&bytes[FRAME_HEADER..]);
+                if first_pages.last() != Some(&page) {
+                    first_pages.push(page);
+                }
             }
         } else if follows {
             goes_on |= continued.is_some_and(|link| link.ends);
@@ -262,7 +289,11 @@ fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<LogContent> 
         // The one whose end is damaged was not counted.
         transactions: transactions.max(1),
     });
-    Ok(LogContent { damage, number })
+    Ok(LogContent {
+        damage,
+        has_any: size != 0,
+        first_pages,
+    })
 }
 
 /// What may be continued of the frame at `at`, which does not continue the one before. The database had

@@ -11,6 +11,7 @@ use super::failures::classify;
 use super::statements::{Row, Rows, bound, fetch_sqlite, stream_sqlite};
 use crate::catalog::disturbance::{Disturbance, Ending, broken};
 use crate::catalog::errors::CatalogError;
+use crate::catalog::lookups::Lookups;
 use crate::catalog::value::Value;
 use crate::catalog::writing::{Writer, Writing};
 use crate::model::release_guard::ReleaseGuard;
@@ -26,6 +27,8 @@ pub(in crate::catalog) type Disturbed = Option<Arc<dyn Disturbance>>;
 pub(in crate::catalog) struct SqliteSession {
     /// Until the transaction has ended well.
     link: Option<Link>,
+    /// Whether what it writes may begin another round of the log.
+    may_begin_round: bool,
     pub(super) disturbed: Disturbed,
     /// Released after the connection.
     _turn: Option<ReleaseGuard>,
@@ -100,10 +103,16 @@ impl SqliteSession {
         Self::begin(link, "BEGIN", disturbed, turn).await
     }
 
-    pub(super) async fn writing(writer: &Writer, disturbed: &Disturbed) -> Result<Self, CatalogError> {
+    pub(super) async fn writing(
+        writer: &Writer,
+        lookups: &Lookups,
+        disturbed: &Disturbed,
+    ) -> Result<Self, CatalogError> {
         let turn = turn(disturbed, true).await?;
         let link = Link::Writes(writer.take().await?);
-        Self::begin(link, "BEGIN IMMEDIATE", disturbed, turn).await
+        let mut session = Self::begin(link, "BEGIN IMMEDIATE", disturbed, turn).await?;
+        session.may_begin_round = lookups.may_begin_round();
+        Ok(session)
     }
 
     async fn begin(
@@ -114,6 +123,7 @@ impl SqliteSession {
     ) -> Result<Self, CatalogError> {
         let mut session = Self {
             link: Some(link),
+            may_begin_round: false,
             disturbed: disturbed.clone(),
             _turn: turn,
         };
@@ -149,6 +159,12 @@ impl SqliteSession {
 
     pub(super) async fn end(mut self, statement: &'static str) -> Result<(), CatalogError> {
         let _working = working(&self.disturbed);
+        if statement == "COMMIT"
+            && self.may_begin_round
+            && let Some(Link::Writes(writing)) = &mut self.link
+        {
+            writing.log_first_page_if_changed()?;
+        }
         self.link()?.turn(statement).await?;
         if let Some(Link::Writes(writing)) = self.link.take() {
             writing.give_back();

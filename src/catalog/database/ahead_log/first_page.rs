@@ -1,0 +1,55 @@
+//! What the first page of a database says: which database it is, and in which state. Whoever writes puts the
+//! page into each round of the log, too; it is only read here.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use super::frame::word;
+
+/// Where it has the two numbers that an application may choose.
+const ROUND_AT: usize = 60;
+const NUMBER_AT: usize = 68;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FirstPage {
+    /// By which a database is told from others; 0 if it has none, because an earlier release made it.
+    number: u32,
+    /// How many rounds of the log were begun; 0 if they were not counted, because an earlier release wrote
+    /// it.
+    round: u32,
+}
+
+impl FirstPage {
+    /// The one in the file of a database.
+    pub(super) fn of(database: &Path) -> io::Result<Self> {
+        let mut page = [0; NUMBER_AT + 4];
+        match File::open(database)?.read_exact(&mut page) {
+            Ok(()) => Ok(Self::read(&page)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Self::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn read(page: &[u8]) -> Self {
+        Self {
+            number: word(page, NUMBER_AT),
+            round: word(page, ROUND_AT),
+        }
+    }
+
+    pub(super) const fn counts_no_rounds(self) -> bool {
+        self.round == 0
+    }
+
+    /// Whether this one in the log may be of the same database as that in the file, which may be from before
+    /// the database had a number.
+    pub(super) const fn may_be_of(self, in_file: Self) -> bool {
+        in_file.number == 0 || self.number == in_file.number
+    }
+
+    /// Whether this one in the log was the next after that in the file.
+    pub(super) const fn follows(self, in_file: Self) -> bool {
+        self.may_be_of(in_file) && self.round == in_file.round.wrapping_add(1)
+    }
+}
