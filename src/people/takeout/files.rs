@@ -14,9 +14,10 @@ use super::export::ExportError;
 use super::format::{FILES, KeptDocument, content_member};
 use super::zip::Packing;
 use crate::catalog::documents::DocumentKind;
+use crate::model::ids::PersonId;
 use crate::people::files::{File, FilesError, ScanState};
 use crate::store::StoreError;
-use crate::store::contents::Content;
+use crate::store::contents::{Content, Contents};
 
 /// Bytes of files, listed and not written yet.
 pub(super) struct ListedContent {
@@ -101,21 +102,39 @@ impl Archive<'_, '_> {
     }
 
     /// Notes that a content is gone. It goes together with the last version that has it, so one that is still
-    /// there has lost its bytes.
+    /// there has lost its bytes: that is damage, unless they were given up.
     async fn note_removal(&mut self, listed: ListedContent) -> Result<(), ExportError> {
+        let ListedContent {
+            content,
+            first,
+            others,
+            ..
+        } = listed;
         let catalog = &self.exports.stores.catalog;
-        for file in std::iter::once(listed.first).chain(listed.others) {
+        let mut told =
+            format!("the bytes of file {first}, which was removed for good while the archive was made");
+        for file in std::iter::once(first).chain(others) {
             if catalog.document(DocumentKind::File, file).await?.is_some() {
-                let what = format!("the content of file {file} is gone");
-                return Err(StoreError::corrupt(what).into());
+                if !is_given_up(&self.exports.contents(), self.person, content).await? {
+                    let what = format!("the content of file {file} is gone");
+                    return Err(StoreError::corrupt(what).into());
+                }
+                told = format!("the bytes of file {file}, which were lost and given up");
+                break;
             }
         }
-        self.left_out.push(format!(
-            "the bytes of file {}, which was removed for good while the archive was made",
-            listed.first
-        ));
-        self.removed.push(listed.content);
+        self.left_out.push(told);
+        self.removed.push(content);
         Ok(())
+    }
+}
+
+/// Whether nothing is known of a content, and everything of the others that must be: whoever gave up what was
+/// lost took these for all.
+async fn is_given_up(contents: &Contents, person: PersonId, content: Uuid) -> Result<bool, StoreError> {
+    match contents.of_person(person).await {
+        Err(error) if error.is_damage() => Ok(false),
+        known => Ok(known?.iter().all(|known| known.id != content)),
     }
 }
 

@@ -196,7 +196,7 @@ impl Importer {
     }
 
     /// Checks that the bytes of all files are there, but for those that are left out: what was removed for
-    /// good while the archive was made, and what is harmful by the verdict on any of its versions.
+    /// good while the archive was made, or given up, and what is harmful by the verdict on any version.
     fn examine_bytes(archive: &Archive, plan: &Plan) -> Result<(), ImportError> {
         let mut left_out: BTreeSet<Uuid> = archive.manifest.removed.iter().copied().collect();
         let mut missing: BTreeMap<Uuid, Uuid> = BTreeMap::new();

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::orders::Bench;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
+use crate::catalog::test_databases::file_in;
 use crate::people::files::{AnnouncedFile, File, FileSettings, Files, Received, SentBytes};
 use crate::people::limits::PersonLimits;
 use crate::people::takeout::ExportError;
@@ -115,16 +116,26 @@ async fn the_bytes_of_a_file_that_is_still_there_are_lost() {
     let bench = Bench::new().await;
     bench.enrol().await;
     let file = put(&bench, "lost").await;
-    let found = bench.exports.contents().get(file.content).await.unwrap();
-    let removal = found.unwrap().removal();
-    let changed = bench.stores.catalog.change_documents(vec![removal]).await;
-    assert_eq!(changed.unwrap(), Changed::Done);
+    let catalogue = rusqlite::Connection::open(file_in(bench.directory.path())).unwrap();
+    let sql = "DELETE FROM documents WHERE document = ?1";
+    assert_eq!(catalogue.execute(sql, [file.content.as_bytes()]).unwrap(), 1);
     let path = bench.directory.path().join("archive.zip");
     let saved = bench.exports.save(bench.person, &path, &|_, _| {}).await;
     assert!(
         matches!(saved, Err(ExportError::Store(StoreError::Corrupt { .. }))),
         "{saved:?}"
     );
+
+    let given_up = bench.stores.catalog.give_up_lost(bench.person).await.unwrap();
+    assert!(!given_up.is_empty());
+    let path = bench.directory.path().join("without.zip");
+    bench.exports.save(bench.person, &path, &|_, _| {}).await.unwrap();
+    let archive = Archive::open(&path).unwrap();
+    let told = format!("the bytes of file {}, which were lost and given up", file.id);
+    assert_eq!(archive.manifest.removed, [file.content]);
+    assert_eq!(archive.manifest.counts.files, 1);
+    let left_out = &archive.manifest.left_out;
+    assert!(left_out.contains(&told), "{left_out:?}");
 }
 
 #[tokio::test]
