@@ -2,9 +2,12 @@
 //!
 //! The other direction, a catalogue from its store, is *rebuild*.
 
+use std::time::Duration;
+
 use super::identity::{self, ApartError, IDENTITY_OBJECT};
 use super::lost_manifests::newest_manifest;
 use super::manifest::write_above_damage;
+use super::scour::Scouring;
 use super::stores::UpkeepStores;
 use crate::catalog::CatalogError;
 use crate::model::ids::PersonId;
@@ -67,6 +70,27 @@ pub async fn give_up_lost(stores: &UpkeepStores) -> Result<Vec<String>, StoreErr
             Err(error) => return Err(error.into()),
         }
     }
+    // A row that differs from what was written may be what names them.
+    if stores.catalog.damaged_tables().await?.is_empty() {
+        done.extend(remove_bytes_of_nothing(stores).await?);
+    }
+    Ok(done)
+}
+
+/// Removes bytes that no row names, also from the database's own files; describes what was done.
+async fn remove_bytes_of_nothing(stores: &UpkeepStores) -> Result<Option<String>, StoreError> {
+    let catalog = &stores.catalog;
+    let scouring = Scouring::of("accept loss", catalog, Duration::ZERO);
+    let mut done = None;
+    if catalog.has_bytes_of_nothing().await? {
+        scouring.expect_removal().await?;
+        let removed = catalog.remove_bytes_of_nothing().await?;
+        done = Some(format!(
+            "given up: bytes of {removed} tail pieces, whose rows were lost, were removed"
+        ));
+    }
+    // If it fails, the next time does it.
+    scouring.scour_due().await?;
     Ok(done)
 }
 

@@ -21,7 +21,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
 
-/// What belongs to nothing any more, and how it is removed: first the pieces.
+/// What belongs to nothing of the person any more, and how it is removed: first the pieces.
 const OF_NOTHING: [(&str, &str); 3] = [
     (
         "tail pieces without their bytes",
@@ -39,6 +39,8 @@ const OF_NOTHING: [(&str, &str); 3] = [
          documents.document = links.document AND documents.person = links.person)",
     ),
 ];
+/// Bytes that no piece names belong to nobody. Neither database looks through all pieces for each of them.
+const BYTES_OF_NOTHING: &str = "SELECT piece FROM blobs EXCEPT SELECT piece FROM pieces";
 const OF_PERSON: &str = "WHERE person = $1";
 
 impl Catalog {
@@ -53,6 +55,22 @@ impl Catalog {
             Err(CatalogError::Corrupt { what }) => Ok(Some(what)),
             ended => ended.map(|()| None),
         }
+    }
+
+    /// Whether there are bytes of tail pieces whose rows were lost.
+    pub async fn has_bytes_of_nothing(&self) -> Result<bool, CatalogError> {
+        let any = format!("{BYTES_OF_NOTHING} LIMIT 1");
+        Ok(!self.database.fetch(any, Vec::new()).await?.is_empty())
+    }
+
+    /// Removes these bytes; returns of how many pieces. Only for who knows that no row differs from what was
+    /// written: it may be what names them.
+    pub async fn remove_bytes_of_nothing(&self) -> Result<u64, CatalogError> {
+        let mut session = self.database.write().await?;
+        let removing = format!("DELETE FROM blobs WHERE piece IN ({BYTES_OF_NOTHING})");
+        let removed = session.execute(removing, Vec::new()).await?;
+        self.conclude(session).await?;
+        Ok(removed)
     }
 
     /// Takes what is there of a person for all that there must be; describes what was given up.

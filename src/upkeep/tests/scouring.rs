@@ -6,6 +6,7 @@ use crate::catalog::documents::{Change, Document, DocumentKind};
 use crate::model::meters::Meters;
 use crate::upkeep::Upkeep;
 use crate::upkeep::manifest::write_manifest;
+use crate::upkeep::repair::give_up_lost;
 use crate::upkeep::scour::Scouring;
 
 const SECRET: &str = "what nobody should read any more";
@@ -139,4 +140,21 @@ async fn what_is_removed_at_once_is_gone_from_the_files_of_the_database_within_t
     bench.pass(Duration::from_hours(24 * 29));
     round(&bench).await;
     assert!(!is_known(&bench));
+}
+
+#[tokio::test]
+async fn bytes_whose_rows_were_given_up_go_once_no_row_differs_that_may_name_them() {
+    let bench = Bench::new().await;
+    let catalog = &bench.stores.catalog;
+    bench.put(&many(0, 3, LAST_DAY_OF_2023), false).await;
+    tamper(&bench, "DELETE FROM pieces").await;
+    tamper(&bench, "UPDATE people SET checksum = checksum + 1").await;
+    let told = give_up_lost(&bench.stores).await.unwrap();
+    assert!(catalog.has_bytes_of_nothing().await.unwrap(), "{told:?}");
+    tamper(&bench, "UPDATE people SET checksum = checksum - 1").await;
+    let told = give_up_lost(&bench.stores).await.unwrap();
+    let is_told = told.iter().any(|told| told.contains("bytes of 1 tail pieces"));
+    assert!(is_told, "{told:?}");
+    assert!(!catalog.has_bytes_of_nothing().await.unwrap());
+    assert_eq!(give_up_lost(&bench.stores).await.unwrap(), [""; 0]);
 }
