@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Catalog;
-use super::database::{Patience, Session, Value};
+use super::database::{Patience, Session};
 use super::erasure::refuse_erased;
 use super::errors::CatalogError;
 use super::estates::manifests::note_no_manifests;
 use super::inserting::Existing;
-use super::registers::enrol;
-use super::rows::{Ledger, id, optional_text};
+use super::registers::{enrol, new_person};
+use super::rows::{Ledger, id};
 use super::tables::{LEDGERS, PARTITIONS};
 use super::verified_rows::one_of;
 use crate::model::clock::Clock;
@@ -135,12 +135,7 @@ pub(super) async fn create_people(
     for person in people {
         refuse_erased(session, *person, patience).await?;
         refuse_lost(session, *person).await?;
-        rows.push(vec![
-            id(person.0),
-            optional_text(name),
-            Value::NullText,
-            Value::Int(now.micros()),
-        ]);
+        rows.push(new_person(*person, name, now));
     }
     let created = enrol(session, rows, patience).await?;
     let ledgers = people.iter().map(|person| Ledger::empty(*person).values());

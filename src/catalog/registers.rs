@@ -9,13 +9,15 @@ use std::collections::BTreeMap;
 use super::Catalog;
 use super::damage::besides_rows;
 use super::database::{Patience, Session, Value};
+use super::erasure::refuse_erased;
 use super::errors::CatalogError;
 use super::folders::{Folder, read_folder, write_folder};
 use super::inserting::Existing;
-use super::rows::{id, text};
+use super::rows::{id, optional_text, text};
 use super::tables::{DEFINITIONS, FOLDERS, META, PEOPLE, SOURCES, Table};
 use super::verified_rows::VerifiedRow;
 use crate::model::ids::PersonId;
+use crate::model::time::Instant;
 
 pub(super) const SOURCES_KIND: &str = "sources";
 pub(super) const DEFINITIONS_KIND: &str = "definitions";
@@ -23,6 +25,10 @@ pub(super) const DEFINITIONS_KIND: &str = "definitions";
 pub(super) const REGISTERS: [&str; 2] = [SOURCES_KIND, DEFINITIONS_KIND];
 /// The name of the `meta` row that counts the people.
 const ROSTER: &str = "people";
+/// Of whom something is there, but not their own row.
+const LOST_PEOPLE: &str = "SELECT person FROM (SELECT person FROM ledgers UNION SELECT person FROM \
+                           partitions UNION SELECT person FROM folders) AS known WHERE person NOT IN \
+                           (SELECT person FROM people)";
 
 /// Rows of a person that no partition and no document covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,6 +138,50 @@ impl Catalog {
             ))),
         }
     }
+
+    /// Makes anew the rows of people that were lost, as far as anything else is there of them, and takes
+    /// those who are there then for all people; describes what was given up.
+    pub async fn give_up_lost_people(&self) -> Result<Vec<String>, CatalogError> {
+        let mut session = self.database.write().await?;
+        // First, so that nobody comes or goes until the transaction ends.
+        let locking = session.locking();
+        let counted = stored_roster(&mut session, locking).await?;
+        let now = session.now(&*self.time).await?;
+        let mut given_up = Vec::new();
+        for row in session.fetch(LOST_PEOPLE.to_owned(), Vec::new()).await? {
+            let Some(person) = PersonId::from_slice(&row.bytes(0)?) else {
+                continue;
+            };
+            match refuse_erased(&mut session, person, Patience::Waits).await {
+                Err(CatalogError::Erased { .. }) => continue,
+                refused => refused?,
+            }
+            let row = new_person(person, None, now);
+            session.insert(&PEOPLE, vec![row], Existing::Keep).await?;
+            given_up.push(format!(
+                "person {person}: given up: their name, their preferences and since when they are known"
+            ));
+        }
+        let found = counted_people(&mut session).await?;
+        if counted != Some(found) {
+            let row = vec![text(ROSTER), text(&found.written())];
+            session.insert(&META, vec![row], Existing::Replace).await?;
+            given_up.push(match counted {
+                Some(counted) if counted.documents != found.documents => format!(
+                    "given up: people: there are {}, not {}",
+                    found.documents, counted.documents
+                ),
+                Some(_) => "given up: people are not those that were written".to_owned(),
+                None => "given up: the number of people".to_owned(),
+            });
+        }
+        if given_up.is_empty() {
+            session.rollback().await?;
+        } else {
+            self.conclude(session).await?;
+        }
+        Ok(given_up)
+    }
 }
 
 /// A person's rows of a table, verified to be complete.
@@ -163,6 +213,16 @@ pub(super) async fn change_register(
     let mut folder = read_folder(session, person, kind).await?;
     change(&mut folder);
     write_folder(session, person, kind, folder).await
+}
+
+/// The row of a person who has no preferences.
+pub(super) fn new_person(person: PersonId, name: Option<&str>, created_at: Instant) -> Vec<Value> {
+    vec![
+        id(person.0),
+        optional_text(name),
+        Value::NullText,
+        Value::Int(created_at.micros()),
+    ]
 }
 
 /// Creates the people who are new, and counts them; returns the ids of those who were new.
@@ -211,12 +271,15 @@ pub(super) async fn strike(session: &mut Session, person: PersonId) -> Result<bo
 
 /// The stored count of people. `locking`: a clause that may keep it as it is until the transaction ends.
 async fn roster(session: &mut Session, locking: &str) -> Result<Folder, CatalogError> {
+    let stored = stored_roster(session, locking).await?;
+    stored.ok_or_else(|| CatalogError::corrupt("the number of people is lost"))
+}
+
+/// The same; `None` if it is lost.
+async fn stored_roster(session: &mut Session, locking: &str) -> Result<Option<Folder>, CatalogError> {
     let rest = format!("WHERE name = $1{locking}");
     let found = session.select(&META, &rest, vec![text(ROSTER)]).await?;
-    found
-        .first()
-        .and_then(|row| Folder::parse(row.text(1).ok()?))
-        .ok_or_else(|| CatalogError::corrupt("the number of people is lost"))
+    Ok(found.first().and_then(|row| Folder::parse(row.text(1).ok()?)))
 }
 
 async fn counted_people(session: &mut Session) -> Result<Folder, CatalogError> {

@@ -13,6 +13,9 @@ use crate::catalog::CatalogError;
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 
+/// What to do about lost rows.
+const WAY_OUT: &str = "restore a backup, or give it up with `almanac check --repair --accept-loss`";
+
 /// Writes anew the identity of the store and the newest manifests of people, where they are lost or damaged.
 /// Describes each, and what could not be written: that stays as it is, and a check finds it. No manifest is
 /// written into a store that is another installation's or may be, such as an empty one: it would hold what is
@@ -42,18 +45,22 @@ pub async fn repair(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
             Err(error) => done.push(format!("person {person}: no manifest is written anew: {error}")),
         }
         if let Some(lost) = lost_of(stores, person).await? {
-            done.push(format!(
-                "{lost}: restore a backup, or give it up with `almanac check --repair --accept-loss`"
-            ));
+            done.push(format!("{lost}: {WAY_OUT}"));
         }
+    }
+    if let Some(lost) = stores.catalog.damaged_roster().await? {
+        done.push(format!("{lost}: {WAY_OUT}"));
     }
     Ok(done)
 }
 
-/// Takes what is there of those of whom rows are lost for all that there must be. Describes what was given up
-/// of whom, and of whom nothing was.
+/// Takes the people of whom something is there for all people, and what is there of those of whom rows are
+/// lost for all that there must be. Describes what was given up of whom, and of whom nothing was.
 pub async fn give_up_lost(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
-    let mut done = Vec::new();
+    let mut done = match stores.catalog.give_up_lost_people().await {
+        Err(CatalogError::Corrupt { what }) => vec![format!("nobody is given up: {what}")],
+        given_up => given_up?,
+    };
     for person in stores.catalog.people_ids().await? {
         if lost_of(stores, person).await?.is_none() {
             continue;

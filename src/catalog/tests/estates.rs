@@ -231,6 +231,41 @@ async fn a_partition_whose_row_is_lost_is_what_its_pieces_are() {
 }
 
 #[tokio::test]
+async fn people_whose_rows_are_lost_come_back_without_their_names_and_are_counted() {
+    let bench = Bench::sqlite().await;
+    let catalog = &bench.catalog;
+    let (one, other) = (counted(&bench).await, person());
+    catalog.ensure_person(other, Some("other")).await.unwrap();
+    assert_eq!(catalog.give_up_lost_people().await.unwrap(), [""; 0]);
+    catalog.database.allow_loose_ends().await.unwrap();
+    lose(&bench, "people").await;
+    assert!(catalog.damaged_roster().await.unwrap().is_some());
+    let told = catalog.give_up_lost_people().await.unwrap();
+    assert_eq!(told.len(), 2, "{told:?}");
+    for person in [one, other] {
+        let told_of = told.iter().any(|told| told.contains(&person.to_string()));
+        assert!(told_of, "{told:?}");
+        assert_eq!(catalog.person(person).await.unwrap().unwrap().name, None);
+    }
+    assert_eq!(catalog.damaged_roster().await.unwrap(), None);
+    assert_eq!(catalog.lost_of(one).await.unwrap(), None);
+
+    lose(&bench, "meta WHERE name = 'people'").await;
+    let told = catalog.give_up_lost_people().await.unwrap();
+    assert_eq!(told, ["given up: the number of people"]);
+    assert_eq!(catalog.damaged_roster().await.unwrap(), None);
+    // Of somebody else nothing is left.
+    let of_other = format!("WHERE person = x'{}'", other.0.simple());
+    for table in ["manifests", "ledgers", "people"] {
+        lose(&bench, &format!("{table} {of_other}")).await;
+    }
+    let told = catalog.give_up_lost_people().await.unwrap();
+    assert_eq!(told, ["given up: people: there are 1, not 2"]);
+    assert!(catalog.ensure_person(person(), None).await.unwrap());
+    assert_eq!(catalog.damaged_roster().await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn nothing_is_given_up_where_a_row_differs_from_what_was_written() {
     let bench = Bench::sqlite().await;
     let person = counted(&bench).await;
