@@ -333,14 +333,22 @@ async fn from_manifest(
     is_wanted: impl Fn(&PutBack) -> bool,
     rebuilt: &mut RebuildReport,
 ) -> Result<Option<PutBack>, StoreError> {
-    let manifest = Manifest::fetch(stores.objects(), &manifest_path(person, number)).await?;
+    let path = manifest_path(person, number);
+    let manifest = Manifest::fetch(stores.objects(), &path).await?;
     let Some(writer) = stores.catalog.restore_estate(person).await? else {
         // By an earlier attempt; objects left out were reported then, but may not have been noted.
         keep_orphaned(stores, person, paths, rebuilt).await?;
         return Ok(None);
     };
-    if let Some(unwanted) = manifest.put_back(writer, is_wanted).await? {
-        return Ok(Some(unwanted));
+    let given_up = match manifest.put_back(writer, is_wanted).await? {
+        Ok(given_up) => given_up,
+        Err(unwanted) => return Ok(Some(unwanted)),
+    };
+    if !given_up.is_empty() {
+        let given_up = given_up.join("; ");
+        rebuilt.wrong.push(format!(
+            "manifest {path} lacks rows that were lost before: {given_up}"
+        ));
     }
     rebuilt
         .done

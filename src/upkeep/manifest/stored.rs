@@ -97,22 +97,22 @@ impl Manifest {
         })
     }
 
-    /// Makes the person in the catalogue what it says of them, if that `is_wanted`; otherwise returns what
-    /// that would be. `Corrupt` if a catalogue wrote it that had lost partitions, pieces or dead rows,
-    /// and does not say so.
+    /// Makes the person in the catalogue what it says of them, if that `is_wanted`, and describes what it
+    /// says itself that it lacks, which is given up; otherwise returns what that would be. `Corrupt` if a
+    /// catalogue wrote it that had lost partitions, pieces or dead rows, and does not say so.
     pub async fn put_back(
         &self,
         mut writer: EstateWriter,
         is_wanted: impl Fn(&PutBack) -> bool,
-    ) -> Result<Option<PutBack>, StoreError> {
+    ) -> Result<Result<Vec<String>, PutBack>, StoreError> {
         let back = match self.put_into(&mut writer).await {
-            Ok(put) if is_wanted(&put) => {
+            Ok((put, given_up)) if is_wanted(&put) => {
                 let finished = writer.finish().await;
-                finished.map(|()| None).map_err(StoreError::from)
+                finished.map(|()| Ok(given_up)).map_err(StoreError::from)
             }
             unwanted => {
                 writer.give_up().await?;
-                unwanted.map(Some)
+                unwanted.map(|(put, _)| Err(put))
             }
         };
         back.map_err(|error| match error {
@@ -127,8 +127,8 @@ impl Manifest {
         })
     }
 
-    /// Puts all its rows into the catalogue.
-    async fn put_into(&self, writer: &mut EstateWriter) -> Result<PutBack, StoreError> {
+    /// Puts all its rows into the catalogue; also describes what was given up.
+    async fn put_into(&self, writer: &mut EstateWriter) -> Result<(PutBack, Vec<String>), StoreError> {
         let mut lines = lines_of(&self.content).ok_or_else(unreadable)?;
         let mut line = String::new();
         // The heading.
@@ -154,10 +154,11 @@ impl Manifest {
         if let Some(page) = page {
             writer.put(page).await?;
         }
-        if self.heading.lacks_rows {
-            let given_up = writer.give_up_lost(self.heading.moment()).await?;
-            tracing::error!(path = %self.path, ?given_up, "a manifest lacks rows that were lost before");
-        }
-        Ok(writer.verify().await?)
+        let given_up = if self.heading.lacks_rows {
+            writer.give_up_lost(self.heading.moment()).await?
+        } else {
+            Vec::new()
+        };
+        Ok((writer.verify().await?, given_up))
     }
 }
