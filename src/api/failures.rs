@@ -15,7 +15,7 @@ use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
 use crate::model::faults::Fault;
 use crate::model::meters::Meters;
-use crate::model::weighed_pattern::TooCostly;
+use crate::model::weighed_pattern::CostlyText;
 use crate::output::EncodeError;
 use crate::people::condition::Outdated;
 use crate::people::types::TypesError;
@@ -92,7 +92,7 @@ pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
     if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<TooManyPeriods>()) {
         return (*error).into();
     }
-    if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<TooCostly>()) {
+    if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<CostlyText>()) {
         return invalid(["query", "q"], error.to_string());
     }
     match error {

@@ -60,7 +60,7 @@ const ROWS_AT_ONCE: i64 = 512;
 
 /// Rows in which a person is still found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct Leftover {
     pub table: String,
     pub rows: u64,
     /// They belong to others, whose records refer to the text with the id, or have the same id themselves:
@@ -68,8 +68,8 @@ pub struct Trace {
     pub stays: bool,
 }
 
-/// Whether a row that mentions a person does so only where that stays, as [`Trace::stays`] tells. `row`: the
-/// values of a row of this table, as an [`EstatePage`](super::estates::EstatePage) has them.
+/// Whether a row that mentions a person does so only where that stays, as [`Leftover::stays`] tells. `row`:
+/// the values of a row of this table, as an [`EstatePage`](super::estates::EstatePage) has them.
 #[must_use]
 pub fn only_stays(table: &str, row: Vec<Json>, person: PersonId) -> bool {
     row_of(table, row).is_some_and(|(table, row)| mentions::only_stays(table, &row, person))
@@ -199,7 +199,7 @@ impl Catalog {
     }
 
     /// Where a person is still found, in any column of any table.
-    pub async fn traces_of(&self, person: PersonId) -> Result<Vec<Trace>, CatalogError> {
+    pub async fn traces_of(&self, person: PersonId) -> Result<Vec<Leftover>, CatalogError> {
         let is_under_way = self.is_being_erased(person).await?;
         let mut traces = Vec::new();
         // An erasure that is under way must keep the person's id.
@@ -217,10 +217,10 @@ impl Catalog {
             };
             for (rows, stays) in [(rows.saturating_sub(staying), false), (staying, true)] {
                 let table = table.name.to_owned();
-                traces.push(Trace { table, rows, stays });
+                traces.push(Leftover { table, rows, stays });
             }
         }
-        traces.push(Trace {
+        traces.push(Leftover {
             table: "blobs, of no piece: nobody can tell whose,".to_owned(),
             rows: self.count(OF_NO_PIECE.to_owned(), Vec::new()).await?,
             stays: false,

@@ -36,10 +36,10 @@ const SMALL_WRITE_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The connection that writes, used in turn.
 #[derive(Clone, Debug)]
-pub(super) struct Writer(Arc<Shared>);
+pub(super) struct Writer(Arc<Inner>);
 
 #[derive(Debug)]
-struct Shared {
+struct Inner {
     path: PathBuf,
     limits: Limits,
     /// The connection, between two transactions.
@@ -73,7 +73,7 @@ impl Writer {
     /// Opens the file, and switches it to write-ahead logging.
     pub(super) fn open(path: &Path, limits: Limits) -> Result<Self, CatalogError> {
         let connection = connect(path, limits).map_err(classify)?;
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(Inner {
             path: path.to_owned(),
             limits,
             idle: Mutex::new(Some(connection)),
@@ -144,7 +144,7 @@ impl Writer {
     }
 }
 
-impl Shared {
+impl Inner {
     /// What a failure means, which is remembered if it is the disk's or another process's.
     fn classified(&self, error: rusqlite::Error) -> CatalogError {
         let code = error.sqlite_error_code();

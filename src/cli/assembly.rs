@@ -56,7 +56,7 @@ use crate::store::sealing::PersonKeys;
 use crate::store::snapshot::Snapshots;
 use crate::upkeep::UpkeepStores;
 
-use super::caches::Caches;
+use super::caches::CacheSizes;
 use super::failed::Failed;
 use super::runtimes::{self, Computing};
 use super::settings::Settings;
@@ -104,7 +104,7 @@ pub(super) struct Foundations {
 
 pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembly, Failed> {
     let metrics = Metrics::new();
-    let caches = Caches::of(settings.queries.cache_memory);
+    let caches = CacheSizes::of(settings.queries.cache_memory);
     let (stores, intake) = open_storage(&foundations, &caches);
     let compute = open_compute(settings, stores.ids.next())?;
     let commits = metrics.meters.commits.clone();
@@ -171,7 +171,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
 }
 
 /// The catalogue and the store as background work uses them, and as writes do, with one set of caches.
-fn open_storage(foundations: &Foundations, caches: &Caches) -> (UpkeepStores, IntakeStores) {
+fn open_storage(foundations: &Foundations, caches: &CacheSizes) -> (UpkeepStores, IntakeStores) {
     let snapshots = Snapshots::new(foundations.catalog.clone(), caches.snapshots);
     let stores = UpkeepStores {
         catalog: foundations.catalog.clone(),
@@ -221,7 +221,7 @@ fn people_services(
     stores: &UpkeepStores,
     registry: &Arc<Registry>,
     meters: &UpkeepMeters,
-    caches: &Caches,
+    caches: &CacheSizes,
 ) -> PeopleServices {
     let UpkeepStores {
         catalog, clock, ids, ..

@@ -17,7 +17,7 @@ const DIVISION_PAUSE: Duration = Duration::from_secs(1);
 
 /// Bytes for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Caches {
+pub(super) struct CacheSizes {
     /// Snapshots of partitions, with the rows that are not in an object yet.
     pub snapshots: u64,
     pub footers: u64,
@@ -47,7 +47,7 @@ pub(super) struct Caches {
 /// The shares are in hundredths of the budget.
 const WHOLE: u64 = 100;
 
-impl Caches {
+impl CacheSizes {
     /// Divides `all` bytes.
     pub(super) const fn of(all: u64) -> Self {
         let one = all / WHOLE;
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_shares_come_to_the_whole() {
-        let Caches {
+        let CacheSizes {
             snapshots,
             footers,
             filters,
@@ -107,7 +107,7 @@ mod tests {
             types,
             type_lists,
             compiled_types,
-        } = Caches::of(100 << 20);
+        } = CacheSizes::of(100 << 20);
         let all = [
             snapshots,
             footers,

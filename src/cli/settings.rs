@@ -67,7 +67,7 @@ pub struct Settings {
     pub upkeep: UpkeepSettings,
     /// How much each person may store.
     pub limits: PersonLimits,
-    pub files: FileSettings,
+    pub files: FileIntakeSettings,
     /// How archives of everything that a person has are made.
     pub exports: ExportSettings,
     pub frames: FrameSettings,
@@ -109,7 +109,7 @@ pub struct WriteSettings {
 
 /// How files are received.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileSettings {
+pub struct FileIntakeSettings {
     pub upload_lifetime: Duration,
     pub concurrent_uploads: usize,
     /// Whether senders put bytes into the object store without passing the service.
@@ -321,11 +321,11 @@ fn algorithms(setting: &GivenSetting) -> Result<Vec<PublicAlgorithm>, SettingsEr
         .ok_or_else(|| setting.wrong("some of RS256, ES256 and EdDSA, with commas between them"))
 }
 
-fn files(given: &GivenSettings) -> Result<FileSettings, SettingsError> {
+fn files(given: &GivenSettings) -> Result<FileIntakeSettings, SettingsError> {
     let setting = |name| given.setting(name);
     let clamd = setting("clamd")?;
     let address = |text: &str| text.parse().map_err(|()| clamd.wrong("host:port or unix:/path"));
-    Ok(FileSettings {
+    Ok(FileIntakeSettings {
         upload_lifetime: parse::some_time(setting("upload_lifetime")?)?,
         concurrent_uploads: parse::count(setting("concurrent_uploads")?, 1)?,
         direct: parse::flag(setting("direct_uploads")?)?,

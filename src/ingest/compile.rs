@@ -18,7 +18,7 @@ use super::field_plan::{FieldPlan, FieldPlanError};
 use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
 use crate::model::meters::CacheMeters;
-use crate::model::registry::schema::cost::{TooCostly, checks_of_records, patterns_of_records};
+use crate::model::registry::schema::cost::{RefusedSchema, checks_of_records, patterns_of_records};
 use crate::model::registry::schema::weighed::{PatternsOfNames, with_weighed_patterns};
 use crate::model::registry::schema::{PATTERN_BYTES, linear_patterns, pattern_memory};
 use crate::model::registry::{DataType, ReadFrom, RecordClass, Registry, TimeFields, TypeId};
@@ -67,7 +67,10 @@ pub enum CompileError {
     Schema { data_type: String, reason: String },
     /// The type was defined before there were limits.
     #[error("the schema of {data_type} costs too much to check: {reason}; change it, and record again")]
-    TooCostly { data_type: String, reason: TooCostly },
+    TooCostly {
+        data_type: String,
+        reason: RefusedSchema,
+    },
     #[error(transparent)]
     Layout(#[from] FieldPlanError),
     #[error(transparent)]
@@ -170,7 +173,7 @@ fn checks(data_type: &DataType, schema: &Value) -> Result<u64, CompileError> {
     checks_of_records(schema).map_err(|reason| too_costly(data_type, reason))
 }
 
-fn too_costly(data_type: &DataType, reason: TooCostly) -> CompileError {
+fn too_costly(data_type: &DataType, reason: RefusedSchema) -> CompileError {
     CompileError::TooCostly {
         data_type: data_type.id.to_string(),
         reason,

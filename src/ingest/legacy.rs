@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use self::places::{Places, TextPlace};
 pub use self::wrapper::LegacyRecord;
-use self::wrapper::{Content, DATA, METADATA, Other, RECORDED_AT, Time, unwrap};
+use self::wrapper::{DATA, METADATA, Other, Payload, RECORDED_AT, Time, unwrap};
 use super::body::{BodyForm, RecordPosition};
 use super::cells::compact;
 use super::json::{self, Field};
@@ -116,10 +116,10 @@ impl LegacyRecord {
         };
         let has = |name: &str| layout.storage.field_with_name(name).is_ok();
         match &self.content {
-            Content::Members(members) => unwrapping.members.clone_from(members),
-            Content::Value(raw) if has("value") => unwrapping.put("value", raw, &[DATA]),
-            Content::Value(raw) => unwrapping.faults.push(no_record(self.place, raw)),
-            Content::Text(raw) => unwrapping.put(if has("note") { "note" } else { "value" }, raw, &[DATA]),
+            Payload::Members(members) => unwrapping.members.clone_from(members),
+            Payload::Value(raw) if has("value") => unwrapping.put("value", raw, &[DATA]),
+            Payload::Value(raw) => unwrapping.faults.push(no_record(self.place, raw)),
+            Payload::Text(raw) => unwrapping.put(if has("note") { "note" } else { "value" }, raw, &[DATA]),
         }
         let names_of_id = names_of_id(layout);
         unwrapping.unwrap_id(&names_of_id);

@@ -34,11 +34,11 @@ pub struct NoRoom;
 /// The budget. Cheap to clone; all clones share it.
 #[derive(Clone, Debug)]
 pub struct BodyMemory {
-    shared: Arc<Shared>,
+    shared: Arc<Inner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct Inner {
     limit: usize,
     patience: Duration,
     taken: Mutex<MemoryTaken>,
@@ -98,7 +98,7 @@ impl BodyMemory {
     #[must_use]
     pub fn new(limit: usize, patience: Duration) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(Inner {
                 limit,
                 patience,
                 taken: Mutex::default(),

@@ -30,7 +30,7 @@ const BYTES_PER_STATE: usize = 64;
 /// The pattern takes too many steps for a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a pattern is too costly for a text of {bytes} bytes; write a shorter one, or leave out long texts")]
-pub struct TooCostly {
+pub struct CostlyText {
     pub bytes: usize,
 }
 
@@ -72,7 +72,7 @@ impl WeighedPattern {
     }
 
     /// Whether the pattern is found in `text`.
-    pub fn is_match(&self, made: &mut MadeStates, text: &str) -> Result<bool, TooCostly> {
+    pub fn is_match(&self, made: &mut MadeStates, text: &str) -> Result<bool, CostlyText> {
         let bytes = text.len();
         if bytes <= SHORT {
             return Ok(self.regex.is_match(text));
@@ -87,7 +87,7 @@ impl WeighedPattern {
             }
         }
         if steps > MOST_STEPS {
-            return Err(TooCostly { bytes });
+            return Err(CostlyText { bytes });
         }
         Ok(self.regex.is_match(text))
     }
@@ -318,7 +318,7 @@ mod tests {
         WeighedPattern::new(Regex::new(text).unwrap())
     }
 
-    fn is_match(pattern: &WeighedPattern, text: &str) -> Result<bool, TooCostly> {
+    fn is_match(pattern: &WeighedPattern, text: &str) -> Result<bool, CostlyText> {
         pattern.is_match(&mut MadeStates::default(), text)
     }
 
@@ -339,7 +339,7 @@ mod tests {
         for costly in ["a[ab]{4000}c", "[ab]*a[ab]{2000}c", "a[ab]{2000}c|d"] {
             assert_eq!(
                 is_match(&pattern(costly), &text),
-                Err(TooCostly { bytes }),
+                Err(CostlyText { bytes }),
                 "{costly}"
             );
         }

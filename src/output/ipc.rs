@@ -156,7 +156,7 @@ impl Encoder for IpcStream {
 /// The file: schema, rows, dictionaries, footer.
 pub(super) struct IpcFile {
     batches: Batches,
-    writer: FileWriter<Ledger>,
+    writer: FileWriter<CountingSink>,
     compressed: bool,
 }
 
@@ -165,7 +165,7 @@ impl IpcFile {
         let options = compression.options()?;
         let batches = Batches::new(schema, &options)?;
         let writer = FileWriter::try_new_with_options(
-            Ledger {
+            CountingSink {
                 kept: Vec::new(),
                 keep: true,
                 counted: 0,
@@ -234,13 +234,13 @@ impl Encoder for IpcFile {
 
 /// The sink of the file writer: keeps the bytes that are to be sent and counts the rest.
 #[derive(Debug)]
-struct Ledger {
+struct CountingSink {
     kept: Vec<u8>,
     keep: bool,
     counted: usize,
 }
 
-impl Write for Ledger {
+impl Write for CountingSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.keep {
             self.kept.extend_from_slice(bytes);

@@ -13,12 +13,12 @@ pub(super) struct Spool {
     files: SpillFiles,
     file: Option<Spilled>,
     length: u64,
-    /// The pieces of the file that belong to each column, in order.
-    pieces: Vec<VecDeque<Piece>>,
+    /// The extents of the file that belong to each column, in order.
+    extents: Vec<VecDeque<Extent>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct Extent {
     start: u64,
     length: u64,
 }
@@ -29,12 +29,12 @@ impl Spool {
             files,
             file: None,
             length: 0,
-            pieces: vec![VecDeque::new(); columns],
+            extents: vec![VecDeque::new(); columns],
         }
     }
 
     pub(super) fn append(&mut self, column: usize, text: &[u8]) -> Result<(), Error> {
-        let Some(pieces) = self.pieces.get_mut(column) else {
+        let Some(extents) = self.extents.get_mut(column) else {
             return Ok(());
         };
         if text.is_empty() {
@@ -46,7 +46,7 @@ impl Spool {
         };
         file.append(text)?;
         self.file = Some(file);
-        pieces.push_back(Piece {
+        extents.push_back(Extent {
             start: self.length,
             length: text.len() as u64,
         });
@@ -56,20 +56,20 @@ impl Spool {
 
     /// Moves at most `limit` bytes of a column's remaining text to `out`. Returns false when nothing is left.
     pub(super) fn read(&mut self, column: usize, limit: usize, out: &mut Vec<u8>) -> Result<bool, Error> {
-        let (Some(file), Some(pieces)) = (&self.file, self.pieces.get_mut(column)) else {
+        let (Some(file), Some(extents)) = (&self.file, self.extents.get_mut(column)) else {
             return Ok(false);
         };
-        let Some(piece) = pieces.front_mut() else {
+        let Some(extent) = extents.front_mut() else {
             return Ok(false);
         };
-        let part = piece.length.min(limit as u64);
+        let part = extent.length.min(limit as u64);
         let before = out.len();
         out.resize(before + part as usize, 0);
-        file.read(piece.start, out.get_mut(before..).unwrap_or_default())?;
-        piece.start += part;
-        piece.length -= part;
-        if piece.length == 0 {
-            pieces.pop_front();
+        file.read(extent.start, out.get_mut(before..).unwrap_or_default())?;
+        extent.start += part;
+        extent.length -= part;
+        if extent.length == 0 {
+            extents.pop_front();
         }
         Ok(true)
     }

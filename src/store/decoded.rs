@@ -52,18 +52,18 @@ struct ColumnOfStretch {
 
 /// Decodes stretches. Cheap to clone; all clones share the cache. Lives as long as the process.
 #[derive(Clone)]
-pub struct DecodedRows {
+pub struct RowDecoder {
     files: PieceFiles,
     known: Cache<ColumnOfStretch, ArrayRef>,
 }
 
-impl fmt::Debug for DecodedRows {
+impl fmt::Debug for RowDecoder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("DecodedRows")
+        formatter.write_str("RowDecoder")
     }
 }
 
-impl DecodedRows {
+impl RowDecoder {
     /// `memory`: how many bytes of decoded columns to keep.
     #[must_use]
     pub fn new(files: PieceFiles, memory: u64) -> Self {

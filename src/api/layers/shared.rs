@@ -17,24 +17,24 @@ use tower::{Layer, Service, ServiceExt as _};
 pub struct SharedLayer;
 
 impl<S> Layer<S> for SharedLayer {
-    type Service = Shared<S>;
+    type Service = SharedService<S>;
 
-    fn layer(&self, inside: S) -> Shared<S> {
-        Shared(Arc::new(inside))
+    fn layer(&self, inside: S) -> SharedService<S> {
+        SharedService(Arc::new(inside))
     }
 }
 
 /// A service inside of a layer.
 #[derive(Debug)]
-pub struct Shared<S>(Arc<S>);
+pub struct SharedService<S>(Arc<S>);
 
-impl<S> Clone for Shared<S> {
+impl<S> Clone for SharedService<S> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<S> Service<Request> for Shared<S>
+impl<S> Service<Request> for SharedService<S>
 where
     S: Service<Request, Error = Infallible> + Clone,
 {

@@ -7,7 +7,7 @@ use super::erasures::{erase, first_commit, keep, traces};
 use super::{Bench, person};
 use crate::catalog::access_log::LogEntry;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
-use crate::catalog::erasures::Trace;
+use crate::catalog::erasures::Leftover;
 use crate::catalog::records::{Commit, CommitOutcome, Effect, SeenSource, StoredDefinition, UploadReceipt};
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::time::Instant;
@@ -207,7 +207,7 @@ async fn what_records_of_others_refer_to_stays_and_is_told_apart() {
         define(&bench, other, gone.0, &described).await;
         let begun = catalog.begin_erasure(gone).await.unwrap();
         erase(&bench, &begun).await;
-        let stays = |table: &str| Trace {
+        let stays = |table: &str| Leftover {
             table: table.to_owned(),
             rows: 1,
             stays: true,

@@ -9,7 +9,7 @@ use super::{Bench, heart_rate, person, tail};
 use crate::catalog::CatalogError;
 use crate::catalog::access_log::LogEntry;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
-use crate::catalog::erasures::{Erasure, Trace};
+use crate::catalog::erasures::{Erasure, Leftover};
 use crate::catalog::granting::{INVITES, MEMBER_OF, SHARED_WITH_PERSON};
 use crate::catalog::records::{Commit, PartitionChange, SeenSource};
 use crate::catalog::rows::id;
@@ -89,7 +89,7 @@ fn ended(begun: &Erasure) -> Erasure {
 }
 
 /// What is left, without what other tests in the same database leave.
-pub(super) async fn traces(bench: &Bench, person: PersonId) -> Vec<Trace> {
+pub(super) async fn traces(bench: &Bench, person: PersonId) -> Vec<Leftover> {
     let mut traces = bench.catalog.traces_of(person).await.unwrap();
     traces.retain(|trace| !trace.table.starts_with("blobs"));
     traces

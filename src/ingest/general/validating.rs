@@ -10,7 +10,7 @@ use crate::ingest::json;
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::registry::schema::weighed::weighing;
-use crate::model::weighed_pattern::TooCostly;
+use crate::model::weighed_pattern::CostlyText;
 
 impl Reading<'_, '_> {
     pub(super) fn validate(&mut self) -> Result<(), Vec<Fault>> {
@@ -18,7 +18,7 @@ impl Reading<'_, '_> {
         let names = self.compiled.names.weigh(&document);
         let is_valid = names.and_then(|()| weighing(|| self.compiled.validator.is_valid(&document)));
         let too_costly =
-            |costly: TooCostly| vec![Fault::new(self.loc.clone(), "pattern", costly.to_string())];
+            |costly: CostlyText| vec![Fault::new(self.loc.clone(), "pattern", costly.to_string())];
         if !is_valid.map_err(too_costly)? {
             let mut found = Vec::new();
             for error in self

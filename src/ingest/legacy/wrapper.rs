@@ -37,7 +37,7 @@ const DECLARED: [&str; 7] = [
 pub struct LegacyRecord {
     pub data_type: String,
     pub place: RecordPosition,
-    pub(super) content: Content,
+    pub(super) content: Payload,
     pub(super) id: Option<String>,
     pub(super) time: Option<Time>,
     /// Arrays of texts, each with the member of the metadata that gave it.
@@ -57,7 +57,7 @@ pub(super) struct Other {
 
 /// The content of the string `data`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum Payload {
     /// A record, by its members.
     Members(Vec<(String, String)>),
     /// A value alone, as JSON.
@@ -173,7 +173,7 @@ impl Wrapper {
         }
     }
 
-    fn content(&mut self, raw: Option<&str>, is_text: bool) -> Option<Content> {
+    fn content(&mut self, raw: Option<&str>, is_text: bool) -> Option<Payload> {
         let Some(raw) = raw else {
             self.fault(&[DATA], "missing", "data is missing");
             return None;
@@ -183,7 +183,7 @@ impl Wrapper {
             return None;
         };
         if is_text {
-            return Some(Content::Text(raw.to_owned()));
+            return Some(Payload::Text(raw.to_owned()));
         }
         if let Err(reason) = bounds::admit(text.as_bytes(), 1) {
             self.fault(&[DATA], "too_long", &reason.to_string());
@@ -191,7 +191,7 @@ impl Wrapper {
         }
         if !text.trim_start().starts_with('{') {
             return match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
-                Ok(_) => Some(Content::Value(text.into_owned())),
+                Ok(_) => Some(Payload::Value(text.into_owned())),
                 Err(error) => {
                     let mistake = json::explain(text.as_bytes(), &error);
                     self.fault(&[DATA], "json", &mistake.message);
@@ -200,7 +200,7 @@ impl Wrapper {
             };
         }
         match json::fields(text.as_bytes()) {
-            Ok(fields) => Some(Content::Members(
+            Ok(fields) => Some(Payload::Members(
                 fields
                     .into_iter()
                     .map(|Field { name, raw }| (name.into_owned(), raw.to_owned()))

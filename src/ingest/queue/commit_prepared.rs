@@ -6,22 +6,22 @@ use crate::catalog::CatalogError;
 use crate::catalog::records::{Commit, Stamp};
 
 use super::committer::{CommitError, Committer, GroupReport};
-use super::work::{Job, Prepared};
+use super::work::{PersonCommit, Prepared};
 
 /// How a job left a step.
 pub(super) enum StepOutcome {
     /// Every result in it is known.
-    Done(Job),
+    Done(PersonCommit),
     /// To be committed together with others.
-    Prepared(Job, Prepared),
+    Prepared(PersonCommit, Prepared),
     /// Somebody else came first; the job has to be prepared again.
-    Overtaken(Job),
+    Overtaken(PersonCommit),
     /// The job failed; some of its requests may not be to blame.
-    Failed(Job, CommitError),
+    Failed(PersonCommit, CommitError),
 }
 
 impl Committer {
-    pub(super) async fn prepare_job(&self, mut job: Job) -> StepOutcome {
+    pub(super) async fn prepare_job(&self, mut job: PersonCommit) -> StepOutcome {
         match self.prepare(&mut job).await {
             Ok(Some(prepared)) => StepOutcome::Prepared(job, prepared),
             Ok(None) => StepOutcome::Done(job),
@@ -30,7 +30,7 @@ impl Committer {
     }
 
     /// Commits several jobs in one transaction. If that fails, they come back unchanged.
-    pub(super) async fn commit_together(&self, jobs: Vec<(Job, Prepared)>) -> Vec<StepOutcome> {
+    pub(super) async fn commit_together(&self, jobs: Vec<(PersonCommit, Prepared)>) -> Vec<StepOutcome> {
         let begun = Moment::now();
         let mut commit = Commit::default();
         for (_, prepared) in &jobs {
@@ -64,7 +64,7 @@ impl Committer {
                     })
                     .collect()
             }
-            outcome => match <[(Job, Prepared); 1]>::try_from(jobs) {
+            outcome => match <[(PersonCommit, Prepared); 1]>::try_from(jobs) {
                 Ok([(job, prepared)]) => vec![self.alone_anyway(begun, job, prepared, outcome)],
                 Err(jobs) => jobs
                     .into_iter()
@@ -79,7 +79,7 @@ impl Committer {
     fn alone_anyway(
         &self,
         begun: Moment,
-        mut job: Job,
+        mut job: PersonCommit,
         prepared: Prepared,
         outcome: Result<Option<Vec<Stamp>>, CatalogError>,
     ) -> StepOutcome {
@@ -96,7 +96,7 @@ impl Committer {
     }
 
     /// Commits one job.
-    pub(super) async fn commit_alone(&self, mut job: Job, prepared: Prepared) -> StepOutcome {
+    pub(super) async fn commit_alone(&self, mut job: PersonCommit, prepared: Prepared) -> StepOutcome {
         let begun = Moment::now();
         let outcome = self.catalog.commit_stamped(&prepared.commit).await;
         let done = matches!(outcome, Ok(Some(_)));
@@ -115,7 +115,7 @@ impl Committer {
     }
 
     /// Prepares and commits one job while nobody else can change the person's data.
-    pub(super) async fn commit_held(&self, mut job: Job) -> StepOutcome {
+    pub(super) async fn commit_held(&self, mut job: PersonCommit) -> StepOutcome {
         let begun = Moment::now();
         let hold = match self.catalog.hold(job.person).await {
             Ok(hold) => hold,
@@ -149,7 +149,7 @@ impl Committer {
     /// `stamps` begins with those of the partitions that the job changed.
     fn done(
         &self,
-        mut job: Job,
+        mut job: PersonCommit,
         prepared: Prepared,
         stamps: &mut impl Iterator<Item = Stamp>,
     ) -> StepOutcome {
@@ -178,7 +178,7 @@ impl Committer {
 
 /// An unknown outcome must not be retried, because the commit may have happened; and where the store fails,
 /// trying each request individually helps nobody.
-fn failed(mut job: Job, error: CommitError) -> StepOutcome {
+fn failed(mut job: PersonCommit, error: CommitError) -> StepOutcome {
     if matches!(error, CommitError::Corrupt(_) | CommitError::Broken(_)) {
         return StepOutcome::Failed(job, error);
     }

@@ -20,7 +20,7 @@ use super::commit_prepared::StepOutcome;
 use super::committer::{CommitError, Committer, Receipt};
 use super::places::Places;
 use super::waiting::{Reply, Seat, Waiting};
-use super::work::{Job, Prepared};
+use super::work::{PersonCommit, Prepared};
 use crate::ingest::upload::Work;
 
 /// How the queue is sized.
@@ -67,12 +67,12 @@ pub(super) struct Line {
     taken: Places,
     places: Places,
     /// Jobs that are ready to be committed together, and since when the first of them is.
-    ready: VecDeque<(Job, Prepared)>,
+    ready: VecDeque<(PersonCommit, Prepared)>,
     ready_since: Option<Moment>,
     /// Jobs to be committed individually.
-    apart: VecDeque<(Job, Prepared)>,
+    apart: VecDeque<(PersonCommit, Prepared)>,
     /// Jobs that have to keep everybody else out.
-    overtaken: VecDeque<Job>,
+    overtaken: VecDeque<PersonCommit>,
 }
 
 struct Answer {
@@ -237,10 +237,10 @@ impl Line {
             self.wanted.remove(&person);
         }
         self.answers.insert(person, answers);
-        self.prepare(Job::new(person, uploads));
+        self.prepare(PersonCommit::new(person, uploads));
     }
 
-    fn prepare(&mut self, job: Job) {
+    fn prepare(&mut self, job: PersonCommit) {
         // Several in sequence would take longer than in parallel.
         let is_short = self.preparing == 0 && !job.is_written && job.bytes <= SHORT_JOB_BYTES;
         let place = if is_short {
@@ -349,7 +349,7 @@ impl Line {
     }
 
     /// Retries each request individually, because one of them is to blame.
-    fn take_apart(&mut self, mut job: Job, error: CommitError) {
+    fn take_apart(&mut self, mut job: PersonCommit, error: CommitError) {
         let person = job.person;
         let answers = self.answers.remove(&person).unwrap_or_default();
         if job.len() <= 1 {

@@ -16,7 +16,7 @@ use super::super::upload::{Upload, Work};
 use super::committer::{CommitError, Committer, Receipt};
 
 /// One person's requests on their way to a commit.
-pub(super) struct Job {
+pub(super) struct PersonCommit {
     pub person: PersonId,
     /// In the order in which they came.
     requests: Vec<Request>,
@@ -47,7 +47,7 @@ pub(super) struct Prepared {
     pub added: Vec<Assembled>,
 }
 
-impl Job {
+impl PersonCommit {
     pub(super) fn new(person: PersonId, uploads: Vec<Upload>) -> Self {
         let is_written = |upload: &Upload| matches!(upload.work, Work::Written(_));
         let follows = repetitions(&uploads);
@@ -176,7 +176,7 @@ impl Request {
 impl Committer {
     /// Works out what a job does to the catalogue as it is now. `None` if everything in it is answered
     /// already.
-    pub(super) async fn prepare(&self, job: &mut Job) -> Result<Option<Prepared>, CommitError> {
+    pub(super) async fn prepare(&self, job: &mut PersonCommit) -> Result<Option<Prepared>, CommitError> {
         self.answer_repeated(job).await;
         if job.open().next().is_none() {
             return Ok(None);
@@ -194,7 +194,7 @@ impl Committer {
     }
 
     /// Adds the changes of requests whose rows are in objects already.
-    async fn add_written(&self, job: &mut Job, prepared: &mut Prepared) -> Result<(), CommitError> {
+    async fn add_written(&self, job: &mut PersonCommit, prepared: &mut Prepared) -> Result<(), CommitError> {
         for Request { upload, effect, .. } in job.open_mut() {
             if let Work::Written(written) = &mut upload.work {
                 let added = assemble::written(&self.shared, upload.person, written).await?;
@@ -206,7 +206,7 @@ impl Committer {
     }
 
     /// Adds the changes of all other requests, of which those of one partition become one.
-    async fn merge_small(&self, job: &mut Job, prepared: &mut Prepared) -> Result<(), CommitError> {
+    async fn merge_small(&self, job: &mut PersonCommit, prepared: &mut Prepared) -> Result<(), CommitError> {
         // Where other processes write as well, the state in memory would be outdated too often.
         let looks = if job.overtaken == 0 && self.catalog.is_written_by_the_caller() {
             Looks::AtMemory
@@ -226,7 +226,7 @@ impl Committer {
     }
 
     /// Answers requests whose key was accepted before, by this node or another.
-    async fn answer_repeated(&self, job: &mut Job) {
+    async fn answer_repeated(&self, job: &mut PersonCommit) {
         for Request { upload, result, .. } in &mut job.requests {
             let Some(key) = upload.key.as_ref().filter(|_| result.is_none()) else {
                 continue;
@@ -283,7 +283,7 @@ mod tests {
 
     const ACCEPTED: UploadId = UploadId(Uuid::from_u128(7));
 
-    fn job(fingerprints: &[u8]) -> Job {
+    fn job(fingerprints: &[u8]) -> PersonCommit {
         let person = PersonId(Uuid::from_u128(1));
         let upload = |fingerprint: &u8| Upload {
             person,
@@ -297,10 +297,10 @@ mod tests {
             memory: None,
             held: None,
         };
-        Job::new(person, fingerprints.iter().map(upload).collect())
+        PersonCommit::new(person, fingerprints.iter().map(upload).collect())
     }
 
-    fn told(job: Job) -> Vec<String> {
+    fn told(job: PersonCommit) -> Vec<String> {
         let told = |answer: Result<Receipt, CommitError>| match answer {
             Ok(receipt) if receipt.repeated => "repeated".to_owned(),
             Ok(_) => "done".to_owned(),

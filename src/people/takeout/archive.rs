@@ -17,7 +17,7 @@ use flate2::read::DeflateDecoder;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
-use super::format::{FORMAT, FORMAT_VERSION, MANIFEST, Manifest};
+use super::format::{ArchiveContents, FORMAT, FORMAT_VERSION, MANIFEST};
 use super::zip::{
     CENTRAL_HEADER, COMMENT, COMMENT_BYTES, END, END_64, END_BYTES, LOCAL_HEADER, LOCATOR_64, Packing, WIDE,
     WIDE_EXTRA,
@@ -50,7 +50,7 @@ pub enum ArchiveError {
 /// A verified archive.
 pub struct Archive {
     members: Members,
-    pub(super) manifest: Manifest,
+    pub(super) manifest: ArchiveContents,
 }
 
 /// The content of an archive, by name.

@@ -14,8 +14,8 @@ use uuid::Uuid;
 use super::export::ExportError;
 use super::exports::Exports;
 use super::format::{
-    ACCESS_LOG, AGREEMENTS, Counts, DATA_TYPES, ElementError, FORMAT, FORMAT_VERSION, KeptAccess,
-    KeptDefinition, KeptDocument, KeptLink, KeptMembership, KeptPerson, KeptSource, MANIFEST, Manifest,
+    ACCESS_LOG, AGREEMENTS, ArchiveContents, Counts, DATA_TYPES, ElementError, FORMAT, FORMAT_VERSION,
+    KeptAccess, KeptDefinition, KeptDocument, KeptLink, KeptMembership, KeptPerson, KeptSource, MANIFEST,
     MemberEntry, NOTES, PERSON, PREFERENCES, README, README_TEXT, SOURCES,
 };
 use super::outlet::Outlet;
@@ -292,7 +292,7 @@ impl<'a, 'e> Archive<'a, 'e> {
 
     /// Writes the manifest, the directory, and the digest of everything.
     pub(super) async fn end(mut self, created_at: String) -> Result<(), ExportError> {
-        let manifest = Manifest {
+        let manifest = ArchiveContents {
             format: FORMAT.to_owned(),
             format_version: FORMAT_VERSION,
             person: self.person,

@@ -60,7 +60,7 @@ pub(super) fn content_member(content: Uuid) -> String {
 
 /// A description of the whole archive and its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Manifest {
+pub(super) struct ArchiveContents {
     pub format: String,
     pub format_version: u32,
     pub person: PersonId,
@@ -70,8 +70,8 @@ pub(super) struct Manifest {
     pub counts: Counts,
     /// What is not included, in words.
     pub left_out: Vec<String>,
-    /// The contents of listed versions that were removed for good while the archive was made, or were lost and
-    /// given up.
+    /// The contents of listed versions that were removed for good while the archive was made, or were lost
+    /// and given up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<Uuid>,
     /// All members except the manifest, in the order in which they are in the archive.

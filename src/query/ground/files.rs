@@ -15,7 +15,7 @@ use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use object_store::path::Path;
 
-use crate::store::decoded::DecodedRows;
+use crate::store::decoded::RowDecoder;
 use crate::store::files::PieceFiles;
 use crate::store::outline::ObjectPlace;
 
@@ -37,7 +37,7 @@ pub(in crate::query) fn partitioned(place: &ObjectPlace) -> PartitionedFile {
 pub(in crate::query) struct Objects {
     pub reader: Arc<dyn ParquetFileReaderFactory>,
     pub url: ObjectStoreUrl,
-    pub decoded: DecodedRows,
+    pub decoded: RowDecoder,
     pub files: PieceFiles,
 }
 
@@ -45,7 +45,7 @@ impl Objects {
     /// `decoded`: how many bytes of decoded columns to keep.
     pub(in crate::query) fn new(files: PieceFiles, decoded: u64) -> Self {
         Self {
-            decoded: DecodedRows::new(files.clone(), decoded),
+            decoded: RowDecoder::new(files.clone(), decoded),
             reader: Arc::new(PieceReaders(files.clone())),
             files,
             url: ObjectStoreUrl::local_filesystem(),

@@ -43,7 +43,7 @@ pub(in crate::query) use original_length::OriginalLength;
 
 /// How somebody other than the owner sees the rows of a table.
 #[derive(Clone, Debug)]
-pub(in crate::query) struct Shared {
+pub(in crate::query) struct ReaderView {
     /// Where rows are cut: the edges of everything that was granted.
     edges: Windows,
     extents: Extents,
@@ -55,7 +55,7 @@ pub(in crate::query) struct Shared {
     definition: Option<Arc<str>>,
 }
 
-impl Shared {
+impl ReaderView {
     /// The view that others have of the rows of a partition; `None` for the owner. Fails if the permit is for
     /// one of several definitions, and it is not known by which source their rows are told apart.
     pub(in crate::query) fn of<Authority>(
@@ -103,7 +103,7 @@ impl Shared {
         }
     }
 
-    /// `rows`, which were read by [`Shared::scanned`], as they may be seen.
+    /// `rows`, which were read by [`ReaderView::scanned`], as they may be seen.
     pub(in crate::query) fn cut(&self, rows: Plan, asked: &Selection) -> Plan {
         let narrowed = self.narrowed(asked);
         let rule = Rule {

@@ -30,7 +30,7 @@ use super::annotation_definitions;
 use super::engine::Engine;
 use super::errors::outside;
 use super::files::Objects;
-use super::for_others::{OriginalLength, Shared, few, permitted};
+use super::for_others::{OriginalLength, ReaderView, few, permitted};
 use super::grown;
 use super::key::{KEY_COLUMNS, key_schema};
 use super::operator::Plan;
@@ -53,7 +53,7 @@ pub(in crate::query) struct PartitionTable {
     storage: SchemaRef,
     selection: Selection,
     /// Set where somebody other than the owner reads.
-    shared: Option<Shared>,
+    shared: Option<ReaderView>,
     /// On stored columns, as they are seen.
     condition: Option<Expr>,
     /// On the columns of the key: which rows come after a place in their order.
@@ -85,7 +85,7 @@ impl<Authority> Questions<Authority> {
                 windows: permit.windows().as_slice().into(),
                 begins: None,
             },
-            shared: Shared::of(permit, partition, lengths)?,
+            shared: ReaderView::of(permit, partition, lengths)?,
             condition: None,
             after: None,
             wanted: None,

@@ -45,27 +45,27 @@ pub(super) struct Words {
 impl Words {
     pub(super) fn read(text: &str) -> Result<Self, SelectorError> {
         let mut reader = Reader::new(text.len());
-        for piece in pieces(text) {
-            // Only the very next piece continues a comparison.
+        for lexeme in lexemes(text) {
+            // Only the very next lexeme continues a comparison.
             let begun = reader.comparison.take();
-            match piece {
-                Piece::Blank(text) => reader.words.text.push_str(text),
-                Piece::Quoted(text) => reader.quoted(text),
-                Piece::Word(word) => reader.word(word)?,
-                Piece::Sign(sign) => reader.sign(sign, begun)?,
+            match lexeme {
+                Lexeme::Blank(text) => reader.words.text.push_str(text),
+                Lexeme::Quoted(text) => reader.quoted(text),
+                Lexeme::Word(word) => reader.word(word)?,
+                Lexeme::Sign(sign) => reader.sign(sign, begun)?,
             }
         }
         Ok(reader.words)
     }
 }
 
-/// Reads a text piece by piece.
+/// Reads a text lexeme by lexeme.
 #[derive(Debug)]
 struct Reader {
     words: Words,
     signs: usize,
     in_labels: bool,
-    /// Whether the next piece but blanks is the first one of a label.
+    /// Whether the next lexeme but blanks is the first one of a label.
     label_begins: bool,
     /// Whether a quoted text began the label, and nothing else has come since.
     quoted_alone: bool,
@@ -161,23 +161,23 @@ impl Reader {
 
 /// The first part of a text that the language supports but selectors do not.
 pub(super) fn unsupported(text: &str) -> Option<String> {
-    let pieces: Vec<Piece<'_>> = pieces(text)
-        .filter(|piece| !matches!(piece, Piece::Blank(_)))
+    let lexemes: Vec<Lexeme<'_>> = lexemes(text)
+        .filter(|lexeme| !matches!(lexeme, Lexeme::Blank(_)))
         .collect();
     let mut closing = None;
     let mut number_follows = false;
-    for (place, piece) in pieces.iter().enumerate() {
-        let next = pieces.get(place + 1);
-        match (closing, *piece) {
-            (Some(']'), Piece::Sign(':')) => return Some(":".to_owned()),
-            (Some(close), Piece::Sign(sign)) if sign == close => closing = None,
+    for (place, lexeme) in lexemes.iter().enumerate() {
+        let next = lexemes.get(place + 1);
+        match (closing, *lexeme) {
+            (Some(']'), Lexeme::Sign(':')) => return Some(":".to_owned()),
+            (Some(close), Lexeme::Sign(sign)) if sign == close => closing = None,
             (Some(_), _) => {}
-            (None, Piece::Sign('{')) => closing = Some('}'),
-            (None, Piece::Sign('[')) => closing = Some(']'),
-            (None, Piece::Word(word)) => {
+            (None, Lexeme::Sign('{')) => closing = Some('}'),
+            (None, Lexeme::Sign('[')) => closing = Some(']'),
+            (None, Lexeme::Word(word)) => {
                 let is_called = match next {
-                    Some(Piece::Sign(sign)) => *sign == '(',
-                    Some(Piece::Word(next)) => is_one_of(next, &GROUPINGS),
+                    Some(Lexeme::Sign(sign)) => *sign == '(',
+                    Some(Lexeme::Word(next)) => is_one_of(next, &GROUPINGS),
                     _ => false,
                 };
                 if is_called || (place > 0 && is_one_of(word, &OPERATORS)) {
@@ -185,16 +185,16 @@ pub(super) fn unsupported(text: &str) -> Option<String> {
                 }
                 number_follows = word.eq_ignore_ascii_case("offset");
             }
-            (None, Piece::Sign('@')) => number_follows = true,
-            (None, Piece::Sign('+' | '-')) if number_follows => {}
-            (None, Piece::Sign(sign @ ('=' | '!' | '<' | '>'))) => {
+            (None, Lexeme::Sign('@')) => number_follows = true,
+            (None, Lexeme::Sign('+' | '-')) if number_follows => {}
+            (None, Lexeme::Sign(sign @ ('=' | '!' | '<' | '>'))) => {
                 let second = match next {
-                    Some(Piece::Sign(second @ ('=' | '~'))) => Some(*second),
+                    Some(Lexeme::Sign(second @ ('=' | '~'))) => Some(*second),
                     _ => None,
                 };
                 return Some(std::iter::once(sign).chain(second).collect());
             }
-            (None, Piece::Sign(sign @ ('+' | '-' | '*' | '/' | '%' | '^' | '('))) => {
+            (None, Lexeme::Sign(sign @ ('+' | '-' | '*' | '/' | '%' | '^' | '('))) => {
                 return Some(sign.to_string());
             }
             (None, _) => {}
@@ -208,7 +208,7 @@ fn is_one_of(word: &str, words: &[&str]) -> bool {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Piece<'a> {
+enum Lexeme<'a> {
     Blank(&'a str),
     /// With its quotes.
     Quoted(&'a str),
@@ -217,7 +217,7 @@ enum Piece<'a> {
     Sign(char),
 }
 
-fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+fn lexemes(text: &str) -> impl Iterator<Item = Lexeme<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let first = rest.chars().next()?;
@@ -228,13 +228,13 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
             _ if first.is_whitespace() => until(|character| !character.is_whitespace()),
             _ => first.len_utf8(),
         };
-        let (piece, after) = rest.split_at_checked(length)?;
+        let (lexeme, after) = rest.split_at_checked(length)?;
         rest = after;
         Some(match first {
-            '"' | '\'' => Piece::Quoted(piece),
-            _ if is_word(first) => Piece::Word(piece),
-            _ if first.is_whitespace() => Piece::Blank(piece),
-            _ => Piece::Sign(first),
+            '"' | '\'' => Lexeme::Quoted(lexeme),
+            _ if is_word(first) => Lexeme::Word(lexeme),
+            _ if first.is_whitespace() => Lexeme::Blank(lexeme),
+            _ => Lexeme::Sign(first),
         })
     })
 }

@@ -5,7 +5,7 @@ use arrow::datatypes::{Float64Type, TimestampMicrosecondType};
 use proptest::prelude::*;
 
 use super::super::arrange::{KeyColumns, present_columns, sort_rows};
-use super::super::decoded::{DecodedRows, can_be_kept, stretches};
+use super::super::decoded::{RowDecoder, can_be_kept, stretches};
 use super::super::files::{PieceFile, PieceFiles};
 use super::super::outline::ObjectPlace;
 use super::super::piece::write_batch;
@@ -41,7 +41,7 @@ fn lasting(count: usize, seed: u64) -> RecordBatch {
     sort_rows(&RecordBatch::try_new(batch.schema(), columns).unwrap()).unwrap()
 }
 
-async fn written(bench: &Bench, batch: &RecordBatch) -> (DecodedRows, Arc<PieceFile>) {
+async fn written(bench: &Bench, batch: &RecordBatch) -> (RowDecoder, Arc<PieceFile>) {
     let piece = write_batch(&bench.objects, &SystemIds::default(), target(person()), batch)
         .await
         .unwrap()
@@ -49,7 +49,7 @@ async fn written(bench: &Bench, batch: &RecordBatch) -> (DecodedRows, Arc<PieceF
     let NewPlace::Object { path, footer } = piece.place else {
         panic!("an object was written");
     };
-    let decoded = DecodedRows::new(PieceFiles::new(bench.objects.clone(), 1 << 20), 8 << 20);
+    let decoded = RowDecoder::new(PieceFiles::new(bench.objects.clone(), 1 << 20), 8 << 20);
     let file = decoded
         .open(&ObjectPlace::new(&path, piece.bytes, footer))
         .await

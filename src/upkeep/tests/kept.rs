@@ -5,7 +5,7 @@ use prometheus_client::registry::Registry;
 
 use super::*;
 use crate::model::meters::Meters;
-use crate::store::decoded::{DecodedRows, stretches};
+use crate::store::decoded::{RowDecoder, stretches};
 
 /// Bytes that caches hold, by kind.
 fn held(registry: &Registry) -> BTreeMap<String, u64> {
@@ -25,7 +25,7 @@ fn held(registry: &Registry) -> BTreeMap<String, u64> {
 async fn nothing_is_kept_of_objects_in_whose_place_are_others() {
     let bench = Bench::new().await;
     let files = &bench.stores.files;
-    let decoded = DecodedRows::new(files.clone(), 1 << 20);
+    let decoded = RowDecoder::new(files.clone(), 1 << 20);
     let mut registry = Registry::default();
     let meters = Meters::registered(&mut registry).caches;
     files.watched_by(&meters);

@@ -51,7 +51,7 @@ const MOVING_KEYWORDS: [&str; 5] = ["$id", "$anchor", "$dynamicAnchor", "$dynami
 
 /// Why a schema is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TooCostly {
+pub enum RefusedSchema {
     #[error("it has more than {MOST_PARTS} parts")]
     Parts,
     #[error("it has more than {MOST_PATTERNS} patterns")]
@@ -73,23 +73,23 @@ pub enum TooCostly {
 }
 
 /// The most checks that any one value meets against `schema`, which a person wrote.
-pub fn checks(schema: &Value) -> Result<u64, TooCostly> {
+pub fn checks(schema: &Value) -> Result<u64, RefusedSchema> {
     measured(schema, 1)
 }
 
 /// The most checks that any one value meets against the schema of whole records, which adds to what a person
 /// wrote.
-pub fn checks_of_records(schema: &Value) -> Result<u64, TooCostly> {
+pub fn checks_of_records(schema: &Value) -> Result<u64, RefusedSchema> {
     measured(schema, 2)
 }
 
 /// The most patterns that any one value meets against the schema of whole records.
-pub fn patterns_of_records(schema: &Value) -> Result<u64, TooCostly> {
+pub fn patterns_of_records(schema: &Value) -> Result<u64, RefusedSchema> {
     Reading::of(schema, 2, Counted::Patterns).checks(schema)
 }
 
 /// `room`: by which factor the limits may be exceeded.
-fn measured(schema: &Value, room: u64) -> Result<u64, TooCostly> {
+fn measured(schema: &Value, room: u64) -> Result<u64, RefusedSchema> {
     let mut written = Written {
         parts: 0,
         patterns: 0,
@@ -107,7 +107,7 @@ struct Written {
 }
 
 impl Written {
-    fn count(&mut self, schema: &Value, is_top: bool) -> Result<(), TooCostly> {
+    fn count(&mut self, schema: &Value, is_top: bool) -> Result<(), RefusedSchema> {
         self.parts += 1;
         self.within()?;
         let Some(keywords) = schema.as_object() else {
@@ -121,7 +121,7 @@ impl Written {
             .filter(|keyword| moves(keyword))
             .find(|keyword| !is_named_here(keyword))
         {
-            return Err(TooCostly::Moving(keyword));
+            return Err(RefusedSchema::Moving(keyword));
         }
         for (keyword, value) in keywords {
             match value {
@@ -144,11 +144,11 @@ impl Written {
         self.within()
     }
 
-    const fn within(&self) -> Result<(), TooCostly> {
+    const fn within(&self) -> Result<(), RefusedSchema> {
         if self.parts > MOST_PARTS * self.room {
-            Err(TooCostly::Parts)
+            Err(RefusedSchema::Parts)
         } else if self.patterns > MOST_PATTERNS * self.room {
-            Err(TooCostly::Patterns)
+            Err(RefusedSchema::Patterns)
         } else {
             Ok(())
         }
@@ -186,7 +186,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    fn checks(&mut self, schema: &'s Value) -> Result<u64, TooCostly> {
+    fn checks(&mut self, schema: &'s Value) -> Result<u64, RefusedSchema> {
         let Some(keywords) = schema.as_object() else {
             return Ok(match self.counted {
                 Counted::Checks => 1,
@@ -231,7 +231,7 @@ impl<'s> Reading<'s> {
     }
 
     /// The sum over a schema, or a list of schemas.
-    fn all(&mut self, value: Option<&'s Value>) -> Result<u64, TooCostly> {
+    fn all(&mut self, value: Option<&'s Value>) -> Result<u64, RefusedSchema> {
         match value {
             None => Ok(0),
             Some(Value::Array(schemas)) => self.sum(schemas),
@@ -239,13 +239,13 @@ impl<'s> Reading<'s> {
         }
     }
 
-    fn all_of(&mut self, value: Option<&'s Value>) -> Result<u64, TooCostly> {
+    fn all_of(&mut self, value: Option<&'s Value>) -> Result<u64, RefusedSchema> {
         value
             .and_then(Value::as_object)
             .map_or(Ok(0), |named| self.sum(named.values()))
     }
 
-    fn sum(&mut self, schemas: impl IntoIterator<Item = &'s Value>) -> Result<u64, TooCostly> {
+    fn sum(&mut self, schemas: impl IntoIterator<Item = &'s Value>) -> Result<u64, RefusedSchema> {
         let mut sum: u64 = 0;
         for schema in schemas {
             let more = self.checks(schema)?;
@@ -254,7 +254,7 @@ impl<'s> Reading<'s> {
         Ok(sum)
     }
 
-    fn most(&mut self, schemas: Option<impl IntoIterator<Item = &'s Value>>) -> Result<u64, TooCostly> {
+    fn most(&mut self, schemas: Option<impl IntoIterator<Item = &'s Value>>) -> Result<u64, RefusedSchema> {
         let mut most = 0;
         for schema in schemas.into_iter().flatten() {
             most = most.max(self.checks(schema)?);
@@ -262,12 +262,12 @@ impl<'s> Reading<'s> {
         Ok(most)
     }
 
-    fn behind(&mut self, reference: &'s str) -> Result<u64, TooCostly> {
+    fn behind(&mut self, reference: &'s str) -> Result<u64, RefusedSchema> {
         if let Some(known) = self.known.get(reference) {
             return Ok(*known);
         }
         if self.open.contains(&reference) || self.open.len() >= LONGEST_CHAIN {
-            return Err(TooCostly::Endless(reference.to_owned()));
+            return Err(RefusedSchema::Endless(reference.to_owned()));
         }
         let target = reference
             .strip_prefix('#')
@@ -275,7 +275,7 @@ impl<'s> Reading<'s> {
                 self.root
                     .pointer(&percent_decode_str(pointer).decode_utf8_lossy())
             })
-            .ok_or_else(|| TooCostly::Nowhere(reference.to_owned()))?;
+            .ok_or_else(|| RefusedSchema::Nowhere(reference.to_owned()))?;
         self.open.push(reference);
         let checks = self.checks(target)?;
         self.open.pop();
@@ -283,9 +283,9 @@ impl<'s> Reading<'s> {
         Ok(checks)
     }
 
-    const fn within(&self, checks: u64) -> Result<u64, TooCostly> {
+    const fn within(&self, checks: u64) -> Result<u64, RefusedSchema> {
         if checks > self.most {
-            Err(TooCostly::Checks)
+            Err(RefusedSchema::Checks)
         } else {
             Ok(checks)
         }
@@ -314,10 +314,10 @@ mod tests {
         let one = checks(&doubling(1)).unwrap();
         let two = checks(&doubling(2)).unwrap();
         assert!(two > 2 * one - 4, "{one} {two}");
-        assert_eq!(checks(&doubling(20)), Err(TooCostly::Checks));
-        assert_eq!(checks(&doubling(30)), Err(TooCostly::Checks));
+        assert_eq!(checks(&doubling(20)), Err(RefusedSchema::Checks));
+        assert_eq!(checks(&doubling(30)), Err(RefusedSchema::Checks));
         let long = checks(&doubling(40));
-        assert!(matches!(long, Err(TooCostly::Endless(_))), "{long:?}");
+        assert!(matches!(long, Err(RefusedSchema::Endless(_))), "{long:?}");
     }
 
     #[test]
@@ -330,16 +330,19 @@ mod tests {
             }),
         ] {
             let found = checks(&schema);
-            assert!(matches!(found, Err(TooCostly::Endless(_))), "{schema}: {found:?}");
+            assert!(
+                matches!(found, Err(RefusedSchema::Endless(_))),
+                "{schema}: {found:?}"
+            );
         }
     }
 
     #[test]
     fn references_lead_into_the_schema_by_its_structure() {
         let found = checks(&json!({"properties": {"a": {"$ref": "https://example.com/schema"}}}));
-        assert!(matches!(found, Err(TooCostly::Nowhere(_))), "{found:?}");
+        assert!(matches!(found, Err(RefusedSchema::Nowhere(_))), "{found:?}");
         let found = checks(&json!({"$defs": {"a": {"$id": "other", "$ref": "#/b"}}}));
-        assert_eq!(found, Err(TooCostly::Moving("$id")));
+        assert_eq!(found, Err(RefusedSchema::Moving("$id")));
         let found = checks(
             &json!({"$defs": {"a b": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/a%20b"}}}),
         );
@@ -366,7 +369,7 @@ mod tests {
         for _ in 0..10 {
             schema = json!({"allOf": [schema], "unevaluatedProperties": false});
         }
-        assert_eq!(checks(&schema), Err(TooCostly::Checks));
+        assert_eq!(checks(&schema), Err(RefusedSchema::Checks));
     }
 
     #[test]
@@ -394,11 +397,11 @@ mod tests {
         let patterns: Vec<Value> = (0..101)
             .map(|number| json!({"pattern": format!("^{number}$")}))
             .collect();
-        assert_eq!(checks(&json!({"anyOf": patterns})), Err(TooCostly::Patterns));
+        assert_eq!(checks(&json!({"anyOf": patterns})), Err(RefusedSchema::Patterns));
         let parts = vec![json!({"type": "string"}); 10_001];
         assert_eq!(
             checks(&json!({"$defs": {"a": {"anyOf": parts}}})),
-            Err(TooCostly::Parts)
+            Err(RefusedSchema::Parts)
         );
     }
 }

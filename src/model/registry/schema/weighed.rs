@@ -10,18 +10,18 @@ use jsonschema::{Keyword, ValidationError, ValidationOptions, Validator};
 use serde_json::{Value, json};
 
 use super::{PATTERN_BYTES, linear_patterns};
-use crate::model::weighed_pattern::{FEW_STEPS, TooCostly, number_of_states};
+use crate::model::weighed_pattern::{CostlyText, FEW_STEPS, number_of_states};
 
 /// The most states of a pattern that only the engine of schemas understands: fewer than it has bytes.
 const MOST_STATES: u64 = PATTERN_BYTES as u64;
 
 thread_local! {
     /// Set where the current check met a text that is too long for a pattern.
-    static MET: Cell<Option<TooCostly>> = const { Cell::new(None) };
+    static MET: Cell<Option<CostlyText>> = const { Cell::new(None) };
 }
 
 /// The answer of `check`, unless a weighed pattern met a text that it is too costly for.
-pub fn weighing<T>(check: impl FnOnce() -> T) -> Result<T, TooCostly> {
+pub fn weighing<T>(check: impl FnOnce() -> T) -> Result<T, CostlyText> {
     MET.set(None);
     let answer = check();
     MET.take().map_or(Ok(answer), Err)
@@ -32,19 +32,19 @@ pub fn weighing<T>(check: impl FnOnce() -> T) -> Result<T, TooCostly> {
 pub fn with_weighed_patterns(options: ValidationOptions<'_>, met: u64) -> ValidationOptions<'_> {
     let most = FEW_STEPS / met.max(1);
     options.with_keyword("pattern", move |_, pattern, _| {
-        Ok(Box::new(WeighedPattern::new(pattern, most)?))
+        Ok(Box::new(PatternKeyword::new(pattern, most)?))
     })
 }
 
 /// The keyword `pattern`.
-struct WeighedPattern {
+struct PatternKeyword {
     states: u64,
     most: u64,
     /// Checks the pattern and nothing else.
     checked: Validator,
 }
 
-impl WeighedPattern {
+impl PatternKeyword {
     fn new(pattern: &Value, most: u64) -> Result<Self, ValidationError<'static>> {
         let checked = jsonschema::draft202012::options()
             .with_pattern_options(linear_patterns())
@@ -60,13 +60,13 @@ impl WeighedPattern {
     fn is_too_costly(&self, value: &Value) -> bool {
         let bytes = value.as_str().map_or(0, str::len);
         if self.states.saturating_mul(bytes as u64) > self.most {
-            MET.set(Some(TooCostly { bytes }));
+            MET.set(Some(CostlyText { bytes }));
         }
         MET.get().is_some()
     }
 }
 
-impl<'v> Keyword<'v> for WeighedPattern {
+impl<'v> Keyword<'v> for PatternKeyword {
     fn validate(&self, value: &'v Value) -> Result<(), ValidationError<'v>> {
         if self.is_too_costly(value) {
             return Err(ValidationError::custom("a pattern is too costly for the text"));
@@ -100,13 +100,13 @@ impl PatternsOfNames {
     }
 
     /// Refuses a record with a name that is too long for the patterns.
-    pub fn weigh(self, record: &Value) -> Result<(), TooCostly> {
+    pub fn weigh(self, record: &Value) -> Result<(), CostlyText> {
         if self.states == 0 {
             return Ok(());
         }
         let bytes = longest_name(record);
         if self.states.saturating_mul(bytes as u64) > FEW_STEPS {
-            return Err(TooCostly { bytes });
+            return Err(CostlyText { bytes });
         }
         Ok(())
     }
@@ -165,7 +165,7 @@ mod tests {
                 (json!(text(1 << 20)), json!(text(1 << 10)))
             };
             let costly = weighing(|| validator.is_valid(&long));
-            assert_eq!(costly, Err(TooCostly { bytes: 1 << 20 }), "{schema}");
+            assert_eq!(costly, Err(CostlyText { bytes: 1 << 20 }), "{schema}");
             assert!(weighing(|| validator.is_valid(&short)).is_ok(), "{schema}");
         }
     }
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(names.weigh(&json!({"a": {"b".repeat(1_000): 1}})), Ok(()));
         let bytes = 1 << 20;
         let long = json!({"a": [{"b".repeat(bytes): 1}]});
-        assert_eq!(names.weigh(&long), Err(TooCostly { bytes }));
+        assert_eq!(names.weigh(&long), Err(CostlyText { bytes }));
         let none = PatternsOfNames::of(&json!({"properties": {"a": {"pattern": "a"}}}), 1);
         assert_eq!(none, PatternsOfNames::default());
         assert_eq!(none.weigh(&long), Ok(()));

@@ -10,7 +10,9 @@ use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::people::takeout::archive::Archive;
-use crate::people::takeout::format::{Counts, FORMAT, FORMAT_VERSION, MANIFEST, Manifest, MemberEntry};
+use crate::people::takeout::format::{
+    ArchiveContents, Counts, FORMAT, FORMAT_VERSION, MANIFEST, MemberEntry,
+};
 use crate::people::takeout::zip::{COMMENT, Packing, ZipWriter};
 
 const NOW: Instant = Instant::from_micros(1_700_000_000_123_456);
@@ -44,7 +46,7 @@ fn written(given: &[Given]) -> Vec<u8> {
             count: None,
         });
     }
-    let manifest = Manifest {
+    let manifest = ArchiveContents {
         format: FORMAT.to_owned(),
         format_version: FORMAT_VERSION,
         person: PersonId(uuid::Uuid::from_u128(1)),

@@ -17,7 +17,7 @@ use crate::query::ground::errors::outside;
 use crate::query::ground::key::KEY_ORDER;
 use crate::query::ground::operator::{Input, Operator, Plan, Step, Task, ascending, one_partition};
 use crate::store::arrange::with_columns;
-use crate::store::decoded::{DecodedRows, Stretch, can_be_kept, stretches};
+use crate::store::decoded::{RowDecoder, Stretch, can_be_kept, stretches};
 use crate::store::files::PieceFile;
 
 use super::drop_unselected::selected;
@@ -31,7 +31,7 @@ pub(super) const MOST_STRETCHES: usize = 8;
 /// Rows of some objects, one object after the other.
 #[derive(Clone, Debug)]
 pub(super) struct Decoded {
-    rows: DecodedRows,
+    rows: RowDecoder,
     schema: SchemaRef,
     selection: Selection,
     objects: Vec<SelectedObject>,

@@ -11,7 +11,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF};
 use regex::Regex;
 
-use crate::model::weighed_pattern::{FEW_STEPS, MOST_STEPS, MadeStates, TooCostly, WeighedPattern};
+use crate::model::weighed_pattern::{CostlyText, FEW_STEPS, MOST_STEPS, MadeStates, WeighedPattern};
 use crate::query::ended::{beside_others, refuse_ended};
 use crate::query::sql::stand_in::{Change, StandIn};
 
@@ -172,7 +172,7 @@ pub(super) fn as_texts(value: &ColumnarValue, rows: usize) -> Result<StringArray
 /// The steps for a text of so many bytes, if they are not too many.
 pub(super) fn bearable(steps: u64, bytes: usize) -> Result<u64> {
     if steps > MOST_STEPS {
-        return exec_err!("{}", TooCostly { bytes });
+        return exec_err!("{}", CostlyText { bytes });
     }
     Ok(steps)
 }
