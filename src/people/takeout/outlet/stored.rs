@@ -47,19 +47,22 @@ impl<'e> StoredOutlet<'e> {
         Self::of(exports, export).fail(reason).await
     }
 
-    /// Begins an export anew, after removing what an earlier attempt left. `None` if it is done, gone, or
-    /// taken by another node.
+    /// Begins an export anew, and removes the parts that the attempt before had registered. `None` if it is
+    /// done, gone, or taken by another node.
     pub(in crate::people::takeout) async fn begin(
         exports: &'e Exports,
         export: Export,
     ) -> Result<Option<Self>, ExportError> {
+        let before = export.content();
         let mut outlet = Self::of(exports, export.clone());
         match outlet.put(export.begun(), &[]).await {
             Ok(()) => {}
             Err(ExportError::Overtaken) => return Ok(None),
             Err(error) => return Err(error),
         }
-        exports.clear(&outlet.export).await?;
+        // Nothing else that is there: if this node stalled meanwhile, another one may have begun the export
+        // since, and what is there is its archive.
+        exports.contents().remove_parts(&before, &before.parts).await;
         Ok(Some(outlet))
     }
 

@@ -241,14 +241,16 @@ async fn so_many_are_made_at_once_and_so_many_are_kept() {
 }
 
 #[tokio::test]
-async fn what_a_crash_left_is_gone_when_the_next_attempt_ends() {
+async fn what_an_attempt_registered_is_gone_when_the_next_one_ends() {
     let bench = Bench::new().await;
     bench.enrol().await;
     let order = bench.exports.create(bench.person).await.unwrap();
-    // Somebody began, stored a part of which nobody knows, and was never heard of again.
+    // Somebody began, registered a part, wrote some of the next one, and was never heard of again.
     let mut outlet = bench.begin(order.clone()).await;
+    let whole = Bytes::from(vec![7; PART_BYTES as usize]);
+    outlet.write(whole).await.unwrap();
     outlet.write(Bytes::from_static(b"half")).await.unwrap();
-    bench.leave(order.id).await;
+    assert_eq!(outlet.export().content().parts.len(), 1);
     bench.round().await;
     let export = bench.exports.get(bench.person, order.id).await.unwrap();
     assert_eq!(
@@ -267,6 +269,27 @@ async fn what_a_crash_left_is_gone_when_the_next_attempt_ends() {
         "they come back too late"
     );
     assert_eq!(bench.objects().await.len(), 1);
+}
+
+#[tokio::test]
+async fn whoever_begins_removes_nothing_that_the_attempt_before_had_not_registered() {
+    let bench = Bench::new().await;
+    let order = bench.exports.create(bench.person).await.unwrap();
+    let mut outlet = bench.begin(order.clone()).await;
+    let whole = Bytes::from(vec![7; PART_BYTES as usize]);
+    outlet.write(whole).await.unwrap();
+    let content = outlet.export().content();
+    let registered = content.path_of(&content.parts[0]);
+    // What another node stores that begins while this one stalls.
+    let of_another = bench.leave(order.id).await;
+    let mut both = bench.objects().await;
+    both.sort();
+    let mut expected = vec![registered, of_another.clone()];
+    expected.sort();
+    assert_eq!(both, expected);
+    let current = bench.exports.get(bench.person, order.id).await.unwrap();
+    bench.begin(current).await;
+    assert_eq!(bench.objects().await, [of_another]);
 }
 
 #[tokio::test]
