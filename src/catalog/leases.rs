@@ -13,9 +13,9 @@ use super::sound_rows::sound_among;
 use super::tables::LEASES;
 
 impl Catalog {
-    /// Takes or renews the lease called `name` for `holder`. `false` while somebody else holds it. The time
-    /// is the database's. A lease that ends later than any taken now could was taken under a wrong clock, and
-    /// counts as ended.
+    /// Takes the lease called `name` for `holder`, who may have it. `false` while somebody else holds it. The
+    /// time is the database's. A lease that ends later than any taken now could was taken under a wrong
+    /// clock, and counts as ended.
     pub async fn acquire_lease(
         &self,
         name: &str,
@@ -24,7 +24,7 @@ impl Catalog {
     ) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
         let now = session.now(&*self.time).await?.micros();
-        let length = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
+        let length = micros(length);
         let until = now.saturating_add(length);
         // Leases of other names may be longer, but not by that much.
         let longest = until.saturating_add(length);
@@ -43,6 +43,35 @@ impl Catalog {
         Ok(taken)
     }
 
+    /// Renews the lease called `name` for `holder`. `false` where it is theirs no longer: somebody else may
+    /// have had it meanwhile, even if nobody holds it now. One that is over is theirs until somebody takes it.
+    pub async fn renew_lease(
+        &self,
+        name: &str,
+        holder: &str,
+        length: Duration,
+    ) -> Result<bool, CatalogError> {
+        let mut session = self.database.write().await?;
+        let until = session
+            .now(&*self.time)
+            .await?
+            .micros()
+            .saturating_add(micros(length));
+        let rest = format!("WHERE name = $1{}", session.locking());
+        let found = session.fetch(LEASES.select(&rest), vec![text(name)]).await?;
+        // What is damaged says nothing of who has it.
+        let is_theirs = match sound_among(&LEASES, &found)?.sound.first() {
+            Some(lease) => lease.text(1)? == holder,
+            None => false,
+        };
+        if is_theirs {
+            let row = vec![text(name), text(holder), Value::Int(until)];
+            session.insert(&LEASES, vec![row], Existing::Replace).await?;
+        }
+        session.commit().await?;
+        Ok(is_theirs)
+    }
+
     /// Gives a lease back, if `holder` has it.
     pub async fn release_lease(&self, name: &str, holder: &str) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
@@ -54,4 +83,8 @@ impl Catalog {
             .await?;
         session.commit().await
     }
+}
+
+fn micros(length: Duration) -> i64 {
+    i64::try_from(length.as_micros()).unwrap_or(i64::MAX)
 }

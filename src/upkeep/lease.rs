@@ -17,6 +17,8 @@ use crate::store::StoreError;
 const LEASE_LENGTH: Duration = Duration::from_secs(30);
 /// A lease is renewed this often, well before it ends.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
+/// How soon a renewal that failed is tried again.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Work that takes longer has hung: it is dropped, and others may try.
 const LONGEST_WORK: Duration = Duration::from_hours(6);
 /// Work that leases of others have delayed for this long counts as failed.
@@ -113,15 +115,21 @@ impl Leases {
         self.meters.failures.inc();
     }
 
+    /// Ends when somebody else may have had the lease, or with an error when it could not be renewed until it
+    /// was over.
     async fn renew_until_lost(&self, name: &str) -> Result<(), StoreError> {
+        let (mut renewed, mut pause) = (Moment::now(), RENEWAL_INTERVAL);
         loop {
-            tokio::time::sleep(RENEWAL_INTERVAL).await;
-            if !self
-                .catalog
-                .acquire_lease(name, &self.holder, LEASE_LENGTH)
-                .await?
-            {
-                return Ok(());
+            tokio::time::sleep(pause).await;
+            let asked = Moment::now();
+            match self.catalog.renew_lease(name, &self.holder, LEASE_LENGTH).await {
+                Ok(true) => (renewed, pause) = (asked, RENEWAL_INTERVAL),
+                Ok(false) => return Ok(()),
+                Err(error) if renewed.elapsed() >= LEASE_LENGTH => return Err(error.into()),
+                Err(error) => {
+                    tracing::warn!(job = name, %error, "a lease is not renewed yet");
+                    pause = RETRY_PAUSE;
+                }
             }
         }
     }

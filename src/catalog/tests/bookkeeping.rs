@@ -31,6 +31,28 @@ async fn a_lease_is_held_by_one_until_it_ends() {
 }
 
 #[tokio::test]
+async fn a_lease_is_renewed_until_somebody_else_has_had_it() {
+    for bench in Bench::all().await {
+        let length = std::time::Duration::from_millis(300);
+        let name = Uuid::now_v7().to_string();
+        let acquire = async |holder: &str| bench.catalog.acquire_lease(&name, holder, length).await.unwrap();
+        let renew = async |holder: &str| bench.catalog.renew_lease(&name, holder, length).await.unwrap();
+        assert!(!renew("a").await, "it was never taken");
+        assert!(acquire("a").await);
+        assert!(renew("a").await && !renew("b").await);
+        bench.pass(length).await;
+        assert!(!renew("b").await, "nobody renews what they do not have");
+        assert!(renew("a").await, "nobody took it");
+        bench.pass(length).await;
+        assert!(acquire("b").await);
+        assert!(!renew("a").await);
+        bench.catalog.release_lease(&name, "b").await.unwrap();
+        assert!(!renew("a").await, "somebody else had it");
+        assert!(acquire("a").await);
+    }
+}
+
+#[tokio::test]
 async fn of_manifests_the_highest_is_known_whichever_is_noted_last() {
     for bench in Bench::all().await {
         let (catalog, owner) = (&bench.catalog, person());

@@ -146,6 +146,36 @@ async fn work_that_is_stopped_gives_its_lease_back() {
 }
 
 #[tokio::test]
+async fn a_renewal_that_fails_is_tried_again_before_work_is_dropped() {
+    let bench = Bench::new().await;
+    let stop = CancellationToken::new();
+    let file = file_in(bench.directory.path());
+    let rename = async |from: &str, to: &str| {
+        let address = format!("sqlite://{}", file.display());
+        let mut connection = SqliteConnection::connect(&address).await.unwrap();
+        let sql = format!("ALTER TABLE {from} RENAME TO {to}");
+        connection.execute(AssertSqlSafe(sql)).await.unwrap();
+    };
+    let pass = async |seconds: u64| tokio::time::sleep(Duration::from_secs(seconds)).await;
+    // The first renewal is due after ten seconds.
+    let work = async {
+        pass(9).await;
+        rename("leases", "elsewhere").await;
+        pass(3).await;
+        rename("elsewhere", "leases").await;
+        pass(3).await;
+        let other = leases_of(&bench, "second");
+        other.alone("flush", &stop, async { Ok(2) }).await
+    };
+    let done = leases_of(&bench, "first").alone("flush", &stop, work).await;
+    assert_eq!(
+        done.unwrap(),
+        Some(None),
+        "the work was done, and nobody else's beside it"
+    );
+}
+
+#[tokio::test]
 async fn a_sweep_over_people_without_changes_lets_others_go_on() {
     let people = || (1..=64).map(|number| PersonId(Uuid::from_u128(number)));
     let directory = tempfile::tempdir().unwrap();
