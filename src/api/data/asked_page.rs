@@ -14,6 +14,7 @@ use crate::auth::grants::GrantAuthority;
 use crate::query::page_of_prepared::NextPage;
 use crate::query::paging::{RowKey, RowPosition};
 use crate::query::places::Granted;
+use crate::query::places::raw::RawSpec;
 use crate::query::{Order, Prepared};
 
 use super::asking::Asking;
@@ -41,6 +42,12 @@ impl<'a> AskedPage<'a> {
             pages,
             after,
         })
+    }
+
+    /// The question for all rows of a type, with those of `columns` that the page needs.
+    pub(super) fn spec(&self, columns: &[&'static str], key: &RowKey) -> Result<RawSpec, ApiError> {
+        let form = self.form;
+        Ok(RawSpec::of(columns, key, form.columns.as_ref(), form.ids())?)
     }
 
     /// The granted rows, from the beginning of the page on.

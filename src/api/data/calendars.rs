@@ -54,9 +54,8 @@ pub async fn calendars(
     let granted = asking.granted(&app, CALENDARS, always).await?;
     let slot = asking.request.admitted(&app).await?;
     let spec = RawSpec {
-        columns: CALENDAR_COLUMNS,
         only: one_of(&["calendar_identifier"], query.identifiers),
-        ids: query.form.ids(),
+        ..page.spec(CALENDAR_COLUMNS, &CALENDAR_KEY)?
     };
     let prepared = app
         .questions
@@ -106,9 +105,8 @@ pub async fn calendar_events(
         .await?;
     let slot = asking.request.admitted(&app).await?;
     let spec = RawSpec {
-        columns: EVENT_COLUMNS,
         only: one_of(&["calendar_id"], query.calendars),
-        ids: query.form.ids(),
+        ..page.spec(EVENT_COLUMNS, &EVENT_KEY)?
     };
     let prepared = app
         .questions

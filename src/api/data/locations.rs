@@ -67,11 +67,7 @@ pub async fn platform_location_updates(
     let granted = asking.granted(&app, PLATFORM_UPDATES, query.range).await?;
     let granted = page.beginning(granted);
     let slot = asking.request.admitted(&app).await?;
-    let spec = RawSpec {
-        columns: UPDATE_COLUMNS,
-        only: None,
-        ids: query.form.ids(),
-    };
+    let spec = page.spec(UPDATE_COLUMNS, &UPDATE_KEY)?;
     let prepared = app.questions.raw(&granted, &spec).await?;
     page.answer(slot, prepared, &UPDATE_KEY).await
 }
@@ -125,7 +121,7 @@ pub async fn platform_location_visits(
     };
     let slot = asking.request.admitted(&app).await?;
     let spec = RawSpec {
-        columns: VISIT_COLUMNS,
+        columns: VISIT_COLUMNS.to_vec(),
         only: None,
         ids: query.form.ids(),
     };
@@ -188,9 +184,8 @@ pub async fn maps_location_updates(
     let granted = page.beginning(granted);
     let slot = asking.request.admitted(&app).await?;
     let spec = RawSpec {
-        columns: MAPS_COLUMNS,
         only: of_source(&app, asking.owner, query.source).await?,
-        ids: query.form.ids(),
+        ..page.spec(MAPS_COLUMNS, &UPDATE_KEY)?
     };
     let prepared = app.questions.raw(&granted, &spec).await?;
     page.answer(slot, prepared, &UPDATE_KEY).await

@@ -11,7 +11,6 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::model::time::TimeRange;
 use crate::query::places::WORKOUTS;
-use crate::query::places::raw::RawSpec;
 use crate::query::places::workouts::{WORKOUT_COLUMNS, WORKOUT_DEFAULTS, WORKOUT_KEY};
 
 use super::asked_page::AskedPage;
@@ -47,11 +46,7 @@ pub async fn platform_workouts(
     let granted = asking.granted(&app, WORKOUTS, query.range).await?;
     let granted = page.beginning(granted);
     let slot = asking.request.admitted(&app).await?;
-    let spec = RawSpec {
-        columns: WORKOUT_COLUMNS,
-        only: None,
-        ids: query.form.ids(),
-    };
+    let spec = page.spec(WORKOUT_COLUMNS, &WORKOUT_KEY)?;
     let prepared = app.questions.completed(&granted, &spec, WORKOUT_DEFAULTS).await?;
     page.answer(slot, prepared, &WORKOUT_KEY).await
 }

@@ -42,6 +42,9 @@ pub(in crate::query) struct Events {
 }
 
 impl Events {
+    /// The columns that it needs besides those of the key.
+    pub(in crate::query) const COLUMNS: [&str; 2] = ["is_all_day", "time_zone"];
+
     pub(in crate::query) fn of(batch: &RecordBatch) -> Result<Self> {
         let column = |name: &str| {
             batch

@@ -138,7 +138,7 @@ impl RowKey {
         }
     }
 
-    fn names(&self) -> impl Iterator<Item = &'static str> {
+    pub(in crate::query) fn names(&self) -> impl Iterator<Item = &'static str> {
         let kind = self.kind.map(|(name, _)| name);
         std::iter::once(self.start)
             .chain(self.end)

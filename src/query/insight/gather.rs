@@ -210,7 +210,7 @@ impl<Authority> Questions<Authority> {
         let range = new_place::visits_read(days)
             .ok_or_else(|| internal_datafusion_err!("a report without places"))?;
         let spec = RawSpec {
-            columns: VISIT_COLUMNS,
+            columns: VISIT_COLUMNS.to_vec(),
             only: None,
             ids: IdForm::Bytes,
         };

@@ -121,7 +121,9 @@ impl<Authority> Questions<Authority> {
         range: TimeRange,
     ) -> Result<Prepared, QueryError> {
         let pinned = self.pinned_one(granted).await?;
-        let stored = self.chosen(&pinned, spec, None)?;
+        let mut read = spec.clone();
+        read.columns.extend(Events::COLUMNS);
+        let stored = self.chosen(&pinned, &read, None)?;
         let stored = match granted.permit.shared_with() {
             None => stored,
             Some(shared) => for_others::cut_again(

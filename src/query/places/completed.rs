@@ -77,8 +77,9 @@ impl Completed {
     fn complete(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let mut columns = batch.columns().to_vec();
         for (name, otherwise) in self.defaults {
-            let index = self.schema.index_of(name)?;
-            if let Some(column) = columns.get_mut(index)
+            // A column that nobody asks for is not there.
+            if let Some((index, _)) = self.schema.column_with_name(name)
+                && let Some(column) = columns.get_mut(index)
                 && column.null_count() > 0
             {
                 *column = filled(column, *otherwise, batch)?;

@@ -13,8 +13,10 @@ use crate::model::columns::SOURCE;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::Layout;
 use crate::model::time::TimeRange;
+use crate::query::ground::columns::Columns as ShownColumns;
 use crate::query::ground::computed::{Columns, projected};
 use crate::query::ground::operator::Plan;
+use crate::query::ground::paging::RowKey;
 use crate::query::shape::{self, IdForm, Visibility};
 use crate::query::{Order, Prepared, QueryError, Questions, TypedPartition};
 
@@ -32,9 +34,31 @@ pub struct OneOf {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RawSpec {
     /// The columns of the answer, by their names in the type's own shape, in this order.
-    pub columns: &'static [&'static str],
+    pub columns: Vec<&'static str>,
     pub only: Option<OneOf>,
     pub ids: IdForm,
+}
+
+impl RawSpec {
+    /// All rows, with those of `columns` that are selected or locate a row: others need not be read. Without
+    /// a selection with all.
+    pub fn of(
+        columns: &[&'static str],
+        key: &RowKey,
+        selected: Option<&ShownColumns>,
+        ids: IdForm,
+    ) -> Result<Self, QueryError> {
+        let mut columns = columns.to_vec();
+        if let Some(selected) = selected {
+            selected.are_among(columns.iter().copied())?;
+            columns.retain(|name| selected.touch(name) || key.names().any(|located| located == *name));
+        }
+        Ok(Self {
+            columns,
+            only: None,
+            ids,
+        })
+    }
 }
 
 impl<Authority> Questions<Authority> {
@@ -121,5 +145,35 @@ impl OneOf {
             cast(ident(*name), ArrowType::Utf8).in_list(values, false)
         };
         disjunction(self.columns.iter().map(is_one)).unwrap_or_else(|| lit(false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::places::workouts::{WORKOUT_COLUMNS, WORKOUT_KEY};
+
+    #[test]
+    fn an_answer_has_what_is_selected_and_what_locates_its_rows() {
+        let spec = |selected: Option<&ShownColumns>| {
+            let spec = RawSpec::of(WORKOUT_COLUMNS, &WORKOUT_KEY, selected, IdForm::Bytes);
+            spec.map(|spec| spec.columns)
+        };
+        let selected = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned());
+            spec(Some(&ShownColumns::new(names.collect()).unwrap()))
+        };
+        assert_eq!(
+            selected(&["workout_events", "device.name"]).unwrap(),
+            [
+                "platform_workout_id",
+                "device",
+                "start_date",
+                "end_date",
+                "workout_events"
+            ]
+        );
+        assert!(selected(&["duration", "device2"]).is_err());
+        assert_eq!(spec(None).unwrap(), WORKOUT_COLUMNS);
     }
 }

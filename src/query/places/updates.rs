@@ -166,8 +166,8 @@ impl<Authority> Questions<Authority> {
     ) -> Result<(Plan, Columns), QueryError> {
         let spec = RawSpec {
             columns: match source {
-                LocationSource::MobileOs => UPDATE_COLUMNS,
-                LocationSource::Maps => MAPS_COLUMNS,
+                LocationSource::MobileOs => UPDATE_COLUMNS.to_vec(),
+                LocationSource::Maps => MAPS_COLUMNS.to_vec(),
             },
             only: None,
             ids,

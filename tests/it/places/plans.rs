@@ -567,6 +567,38 @@ async fn a_workout_comes_back_with_every_field() {
 }
 
 #[tokio::test]
+async fn a_column_alone_is_what_it_is_among_all_and_no_other_is_read() {
+    let person = person();
+    // It takes place on the whole day, which is told by columns that need not be asked for.
+    let mut all_day = event(2, id(100), &at("12:00"), &at("12:00"));
+    all_day["is_all_day"] = json!(true);
+    person.records("CalendarEvent", &[full_event(), all_day]).await;
+    let workout = json!({"platform_workout_id": id(3), "start_date": at("10:00"), "end_date": at("10:30")});
+    person.records("PlatformWorkout", &[workout]).await;
+    for (path, count) in [("calendar_events", 2), ("platform_workouts", 1)] {
+        let ask = || between(own(&person, path), &at("10:00"), &at("11:00"));
+        let all = rows(ask()).await;
+        assert_eq!(all.len(), count, "{path}");
+        for name in keys(&all[0]) {
+            let alone = rows(ask().with("columns", name)).await;
+            let expected: Vec<Value> = all.iter().map(|row| json!({name: row[name]})).collect();
+            assert_eq!(alone, expected, "{path} {name}");
+        }
+        ask().with("columns", "colour").await.problem(422);
+    }
+    let plan = between(own(&person, "platform_workouts"), &at("10:00"), &at("11:00"))
+        .with("columns", "duration")
+        .with("explain", "plan")
+        .await
+        .must_be(200);
+    let plan = plan.text();
+    assert!(
+        plan.contains("duration") && !plan.contains("workout_events"),
+        "{plan}"
+    );
+}
+
+#[tokio::test]
 async fn what_is_a_list_of_structures_is_not_compared_with_a_text() {
     let person = person();
     for (route, filter) in [

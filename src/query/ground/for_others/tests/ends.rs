@@ -70,7 +70,7 @@ async fn rule_9_2c_an_event_of_whole_days_is_seen_where_all_of_its_days_are() {
         let view = View::Shared(owner, Windows::new([range(BEGIN + from, BEGIN + to)]));
         let granted = bench.granted(&view, CALENDAR, widened(asked, DAY_MARGIN, DAY_MARGIN));
         let spec = RawSpec {
-            columns: EVENT_COLUMNS,
+            columns: EVENT_COLUMNS.to_vec(),
             only: None,
             ids: IdForm::Text,
         };
@@ -189,7 +189,7 @@ async fn rule_9_2c_an_event_of_one_day_is_seen_where_the_day_is_however_short_it
         let asked = range(morning + HOUR, morning + 2 * HOUR);
         let calendar = bench.granted(&view, CALENDAR, widened(asked, DAY_MARGIN, DAY_MARGIN));
         let spec = RawSpec {
-            columns: EVENT_COLUMNS,
+            columns: EVENT_COLUMNS.to_vec(),
             only: None,
             ids: IdForm::Text,
         };

@@ -629,7 +629,7 @@ proptest! {
                 }
                 let shape = compared.bench.granted(view, VISITS, asked);
                 let spec = RawSpec {
-                    columns: VISIT_COLUMNS,
+                    columns: VISIT_COLUMNS.to_vec(),
                     only: None,
                     ids: IdForm::Text,
                 };
@@ -694,11 +694,11 @@ proptest! {
             let mut told = Vec::new();
             for view in [&compared.shared, &copy] {
                 let granted = compared.bench.granted(view, WORKOUTS, asked);
-                let spec = RawSpec { columns: WORKOUT_COLUMNS, only: None, ids: IdForm::Text };
+                let spec = RawSpec { columns: WORKOUT_COLUMNS.to_vec(), only: None, ids: IdForm::Text };
                 let completed = questions.completed(&granted, &spec, WORKOUT_DEFAULTS).await.unwrap();
                 let mut rows = compared.bench.told(completed).await;
                 let granted = compared.bench.granted(view, CALENDAR, around);
-                let spec = RawSpec { columns: EVENT_COLUMNS, only: None, ids: IdForm::Text };
+                let spec = RawSpec { columns: EVENT_COLUMNS.to_vec(), only: None, ids: IdForm::Text };
                 let events = questions.calendar_events(&granted, &spec, asked).await.unwrap();
                 rows.extend(compared.bench.told(events).await);
                 let available = questions.available(&view.listing(asked), asked).await.unwrap();

@@ -395,7 +395,7 @@ async fn rule_9_2d_no_place_is_known_to_be_of_a_source_that_is_asked_for() {
     let found = async |view: View| {
         let granted = bench.granted(&view, MAPS, day);
         let spec = RawSpec {
-            columns: &["uuid", "timestamp", "source_id"],
+            columns: vec!["uuid", "timestamp", "source_id"],
             only: Some(only.clone()),
             ids: IdForm::Text,
         };
