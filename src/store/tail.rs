@@ -18,7 +18,7 @@ use super::arrange::{KeyColumns, sort_rows, without_null_columns};
 use super::blob_forms::{SNAPPY_ARROW_STREAM, ZSTD_ARROW_STREAM};
 use super::errors::StoreError;
 use super::sealing::PersonKey;
-use crate::catalog::records::{NewPiece, NewPlace};
+use crate::catalog::records::{NewPiece, NewPlace, Piece};
 use crate::model::ids::PieceId;
 
 /// A form byte and the decompressed length, four bytes little-endian.
@@ -180,17 +180,25 @@ fn memory_of(blob: &[u8]) -> u32 {
     header.map_or(0, |[_, length @ ..]| u32::from_le_bytes(*length))
 }
 
-/// The rows of a tail piece, sealed or not.
-pub fn open(
-    piece: PieceId,
-    blob: &[u8],
-    checksum: u32,
-    key: Option<&PersonKey>,
-) -> Result<RecordBatch, StoreError> {
-    if !PersonKey::is_sealed(blob) {
-        return decode(blob, checksum);
+/// The rows of a tail piece, sealed or not: as many as were written.
+pub fn open(piece: &Piece, blob: &[u8], key: Option<&PersonKey>) -> Result<RecordBatch, StoreError> {
+    let rows = if PersonKey::is_sealed(blob) {
+        unsealed(piece, blob, key)?
+    } else {
+        decode(blob, piece.checksum)?
+    };
+    if rows.num_rows() as i64 != piece.rows {
+        return Err(StoreError::corrupt(format!(
+            "tail piece {} has another number of rows than was written",
+            piece.id
+        )));
     }
-    if crc32fast::hash(blob) != checksum {
+    Ok(rows)
+}
+
+/// The rows of a sealed tail piece.
+fn unsealed(piece: &Piece, blob: &[u8], key: Option<&PersonKey>) -> Result<RecordBatch, StoreError> {
+    if crc32fast::hash(blob) != piece.checksum {
         return Err(StoreError::corrupt(
             "a sealed blob of the tail: it differs from what was written",
         ));
@@ -198,7 +206,7 @@ pub fn open(
     let key = key.ok_or_else(|| StoreError::Unavailable {
         detail: "rows of the tail are encrypted, and there is no key".to_owned(),
     })?;
-    let blob = key.open_blob(piece.0.as_bytes(), blob)?;
+    let blob = key.open_blob(piece.id.0.as_bytes(), blob)?;
     decode(&blob, crc32fast::hash(&blob))
 }
 
@@ -289,8 +297,11 @@ mod tests {
         StringArray, StructArray,
     };
     use arrow::datatypes::{DataType, Field, Int32Type, Int64Type};
+    use uuid::Uuid;
 
     use super::*;
+    use crate::catalog::records::{Bounds, Place};
+    use crate::model::time::Instant;
 
     #[test]
     fn a_decoded_blob_is_what_was_encoded_and_no_column_holds_the_memory_of_another() {
@@ -344,6 +355,33 @@ mod tests {
             assert_eq!(blob[0], form, "of {rows} rows");
             assert_eq!(decode(&blob, checksum).unwrap(), given, "of {rows} rows");
         }
+    }
+
+    #[test]
+    fn a_piece_has_as_many_rows_as_were_written_or_is_damaged() {
+        let given = whole_numbers(3);
+        let (blob, checksum) = encode(&given).unwrap();
+        let zero = Instant::from_micros(0);
+        let mut piece = Piece {
+            id: PieceId(Uuid::from_u128(1)),
+            sequence: 1,
+            rows: 3,
+            bytes: blob.len() as i64,
+            bounds: Bounds {
+                min_start: zero,
+                max_start: zero,
+                max_end: zero,
+            },
+            layout_version: 1,
+            checksum,
+            place: Place::Tail { blob: None },
+            dead: Arc::default(),
+            created_at: zero,
+        };
+        assert_eq!(open(&piece, &blob, None).unwrap(), given);
+        piece.rows = 4;
+        let opened = open(&piece, &blob, None);
+        assert!(matches!(opened, Err(StoreError::Corrupt { .. })), "{opened:?}");
     }
 
     #[test]

@@ -233,20 +233,15 @@ async fn read_part(
         let Some(blob) = stores.catalog.tail_blob(piece.id).await? else {
             return Ok(None);
         };
-        let (id, checksum) = (piece.id, piece.checksum);
         let key = stores
             .snapshots
             .opener(person, std::iter::once(blob.as_slice()))
             .await?;
-        let rows = run_blocking(move || tail::open(id, &blob, checksum, key.as_ref())).await?;
-        if rows.num_rows() as i64 != piece.rows {
-            return Err(StoreError::corrupt(format!(
-                "tail piece {} has another number of rows than was written",
-                piece.id
-            )));
-        }
+        let piece = (*piece).clone();
+        let opened = run_blocking(move || tail::open(&piece, &blob, key.as_ref()).map(|rows| (piece, rows)));
+        let (piece, rows) = opened.await?;
         bytes += rows.get_array_memory_size();
-        part.push(((*piece).clone(), rows));
+        part.push((piece, rows));
     }
     Ok(Some(part))
 }

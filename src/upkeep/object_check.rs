@@ -45,7 +45,7 @@ pub async fn examine_tail(
 ) -> Result<i64, StoreError> {
     let mut seen = SeenRows::default();
     let key = stores.snapshots.opener(person, std::iter::once(blob)).await?;
-    let rows = tail::open(piece.id, blob, piece.checksum, key.as_ref())?;
+    let rows = tail::open(piece, blob, key.as_ref())?;
     seen.take(&rows, &piece.dead)?;
     seen.living(piece)
         .map_err(|what| StoreError::corrupt(format!("tail piece {} {what}", piece.id)))

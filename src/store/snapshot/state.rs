@@ -116,20 +116,14 @@ fn decoded_piece(
     held: &HashMap<PieceId, Arc<TailRows>>,
     key: Option<&PersonKey>,
 ) -> Result<SnapshotPiece, StoreError> {
-    let content = match (piece.place, held.get(&piece.id)) {
+    let content = match (&piece.place, held.get(&piece.id)) {
         (Place::Object { path, footer }, _) => {
-            PieceContent::Object(ObjectPlace::new(&path, piece.bytes, footer))
+            PieceContent::Object(ObjectPlace::new(path, piece.bytes, *footer))
         }
         (Place::Tail { .. }, Some(rows)) => PieceContent::Tail(Arc::clone(rows)),
         (Place::Tail { blob: Some(blob) }, None) => {
-            let batch = tail::open(piece.id, &blob, piece.checksum, key)?;
-            if batch.num_rows() as i64 != piece.rows {
-                return Err(StoreError::corrupt(format!(
-                    "tail piece {} has another number of rows than was written",
-                    piece.id
-                )));
-            }
-            PieceContent::Tail(Arc::new(TailRows::new(batch)?))
+            let rows = tail::open(&piece, blob, key)?;
+            PieceContent::Tail(Arc::new(TailRows::new(rows)?))
         }
         (Place::Tail { blob: None }, None) => {
             return Err(StoreError::corrupt(format!(
