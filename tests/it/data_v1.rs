@@ -207,7 +207,7 @@ async fn data_type_selects_one_and_a_name_of_nothing_is_404() {
 }
 
 #[tokio::test]
-async fn category_selects() {
+async fn category_selects_the_types_of_that_category_alone() {
     let person = person();
     let all = catalog(&person).await;
     for category in [

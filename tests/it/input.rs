@@ -82,9 +82,10 @@ async fn a_type_is_called_by_its_id_whatever_its_maker_calls_it() {
 }
 
 #[tokio::test]
-async fn changes_at_the_same_time_all_succeed() {
+async fn changes_at_the_same_time_all_succeed_and_one_of_them_stays() {
     let person = person();
     let own = person.define("Event", &tea()).await;
+    let before = person.get(&path(&own)).await.must_be(200).json();
     let racing = (0..20).map(|number| {
         let (person, path) = (&person, path(&own));
         async move {
@@ -93,6 +94,15 @@ async fn changes_at_the_same_time_all_succeed() {
         }
     });
     futures::future::join_all(racing).await;
+    let after = person.get(&path(&own)).await.must_be(200).json();
+    let stays = &after["description"];
+    assert!(
+        (0..20).any(|number| *stays == json!(number.to_string())),
+        "{stays}"
+    );
+    for other in ["name", "created_at", "svc_data_type"] {
+        assert_eq!(after[other], before[other], "{other}");
+    }
 }
 
 #[tokio::test]

@@ -261,7 +261,7 @@ async fn checked(person: &Person) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn numbers_of_steps_and_the_heart_are_those_of_their_evidence() {
+async fn rule_10_1_numbers_of_steps_and_the_heart_are_those_of_their_evidence() {
     let person = in_new_york().await;
     let walks = (0..130_u32).map(|day| {
         let steps = if day < 4 {
@@ -312,7 +312,7 @@ async fn numbers_of_steps_and_the_heart_are_those_of_their_evidence() {
 }
 
 #[tokio::test]
-async fn numbers_of_nights_places_and_gaps_are_those_of_their_evidence() {
+async fn rule_10_1_numbers_of_nights_places_and_gaps_are_those_of_their_evidence() {
     let person = in_new_york().await;
     let mut stages = Vec::new();
     for night in 0..50_u32 {
@@ -373,7 +373,7 @@ async fn numbers_of_nights_places_and_gaps_are_those_of_their_evidence() {
 
 /// Findings are in the units that values are kept in, and the request of their evidence says so.
 #[tokio::test]
-async fn numbers_are_those_of_their_evidence_whichever_units_are_preferred() {
+async fn rule_10_1_numbers_are_those_of_their_evidence_whichever_units_are_preferred() {
     let person = in_new_york().await;
     let weights = (1..110_u32).map(|day| {
         let at = local(i64::from(day), 8.0);
@@ -432,7 +432,7 @@ async fn what_starts_after_the_moment_is_not_looked_at() {
 }
 
 #[tokio::test]
-async fn silence_is_a_report() {
+async fn rule_10_7_silence_is_a_report() {
     let person = person();
     let report = report(&person).await;
     assert_eq!(report["insights"], json!([]));

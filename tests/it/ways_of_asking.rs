@@ -100,7 +100,7 @@ async fn every_spelling_of_a_day_gives_the_same_series() {
 }
 
 #[tokio::test]
-async fn a_sum_by_days() {
+async fn a_sum_by_days_is_the_same_however_it_is_asked_for() {
     let person = walked().await;
     let path = "/data/v1alpha1/metric/StepCount/agg/day";
     let ways: &[Way<'_>] = &[

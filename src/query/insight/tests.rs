@@ -23,6 +23,11 @@ use crate::model::zone::Zone;
 
 const PERSON: PersonId = PersonId(Uuid::from_u128(7));
 
+/// Words that explain, advise or diagnose.
+const NEVER_SAID: [&str; 9] = [
+    "because", "due to", "caused", "leads to", "should", "try to", "risk", "disease", "healthy",
+];
+
 /// The days up to noon of 16 June 2024 in UTC; the 16th is number 120.
 fn days() -> Days {
     in_zone(Zone::UTC, "2024-06-16T12:00:00Z")
@@ -322,7 +327,7 @@ fn a_stay_far_from_all_others_is_a_new_place() {
 }
 
 #[test]
-fn too_few_nights_and_days_are_skipped_and_never_filled_in() {
+fn rule_10_2_too_few_nights_and_days_are_skipped_and_never_filled_in() {
     let four = [Some(6.0), None, Some(6.0), None, Some(6.0), None, Some(6.0)];
     let report = slept(&days(), &four);
     let skipped = lacking(&report, Kind::SleepDebt);
@@ -332,6 +337,24 @@ fn too_few_nights_and_days_are_skipped_and_never_filled_in() {
     let kinds: Vec<Kind> = report.skipped.iter().map(|skipped| skipped.kind).collect();
     assert_eq!(kinds, Kind::ALL, "of nobody nothing is said");
     assert!(report.insights.is_empty());
+}
+
+#[test]
+fn rule_10_4_missing_days_are_named_and_of_many_the_first_and_how_many_more() {
+    let mut values: Vec<Option<f64>> = (0..120).map(|day| Some(f64::from(57 + day % 3))).collect();
+    values.splice(113..120, [Some(62.0); 7]);
+    values.splice(86..95, [None; 9]);
+    values.push(None);
+    let report = with_metric(RESTING_HEART_RATE, "bpm", MetricKind::Discrete, values).report(PERSON);
+    let shift = found(&report, Kind::RestingHeartRateShift);
+    assert_eq!((shift.coverage.observed, shift.coverage.expected), (26, 35));
+    assert_eq!(
+        shift.caveats,
+        [
+            "There is no value for 2024-05-13, 2024-05-14, 2024-05-15, 2024-05-16, 2024-05-17, 2024-05-18, \
+             2024-05-19 and 2 more days."
+        ]
+    );
 }
 
 #[test]
@@ -603,7 +626,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn equal_data_gives_an_equal_report(material in anybody()) {
+    fn rule_10_5_equal_data_gives_an_equal_report(material in anybody()) {
         prop_assert_eq!(material.report(PERSON), material.clone().report(PERSON));
     }
 
@@ -625,7 +648,7 @@ proptest! {
     }
 
     #[test]
-    fn confidence_follows_from_coverage(material in anybody()) {
+    fn rule_10_6_confidence_follows_from_coverage(material in anybody()) {
         for insight in &material.report(PERSON).insights {
             let share = insight.coverage.share();
             let confidence = if share >= 0.9 {
@@ -636,6 +659,36 @@ proptest! {
                 Confidence::Low
             };
             prop_assert_eq!(insight.confidence, confidence);
+        }
+    }
+
+    #[test]
+    fn rule_10_3_nothing_is_explained_advised_or_diagnosed(material in anybody()) {
+        for insight in &material.report(PERSON).insights {
+            let said = [&insight.title, &insight.summary].into_iter().chain(&insight.caveats);
+            for said in said {
+                let said = said.to_lowercase();
+                let word = NEVER_SAID.iter().find(|word| said.contains(**word));
+                prop_assert!(word.is_none(), "{}", said);
+            }
+        }
+    }
+
+    #[test]
+    fn rule_10_4_as_many_days_are_named_as_are_missing(material in anybody()) {
+        let of_all_days = [
+            Kind::SleepDebt,
+            Kind::SleepTiming,
+            Kind::RestingHeartRateShift,
+            Kind::HeartRateVariabilityShift,
+            Kind::ActivityChange,
+        ];
+        for insight in &material.report(PERSON).insights {
+            if of_all_days.contains(&insight.kind) {
+                let missing = insight.coverage.expected - insight.coverage.observed;
+                let named = insight.caveats.concat().matches("2024-").count();
+                prop_assert_eq!(named, missing.min(7), "{:?}", insight);
+            }
         }
     }
 

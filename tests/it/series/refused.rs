@@ -82,7 +82,7 @@ async fn rule_1_2c_more_cells_than_the_limit() {
 }
 
 #[tokio::test]
-async fn metrics_that_are_none() {
+async fn a_type_that_is_no_metric_is_422_in_a_series() {
     let person = person();
     day(&person, "NoSuchMetric").await.problem(404);
     day(&person, "Metric/0191f0c4-5b1e-7c3a-9d52-000000000000")

@@ -202,7 +202,7 @@ async fn a_version_belongs_to_a_share_by_the_time_of_its_upload() {
 }
 
 #[tokio::test]
-async fn a_reader_neither_changes_files_nor_learns_what_they_came_from() {
+async fn rule_9_2f_a_reader_neither_changes_files_nor_learns_what_they_came_from() {
     let (owner, reader) = (person(), person());
     let mut body = announcement("/", "a", 1);
     body["source_id"] = json!("serial-number");

@@ -1,4 +1,4 @@
-//! What a reader sees of another person's data (rules 9.2b to 9.2d), while shares come and go.
+//! What a reader sees of another person's data (rules 9.2b to 9.2f), while shares come and go.
 
 use std::io::Read as _;
 
@@ -130,7 +130,7 @@ async fn a_base_is_read_with_what_is_shared_of_it_and_definitions_by_their_own_n
 }
 
 #[tokio::test]
-async fn a_reader_never_writes_changes_or_shares_on() {
+async fn rule_9_2f_a_reader_never_writes_changes_or_shares_on() {
     let (owner, reader, third) = (with_rates().await, person(), person());
     let mut all = share_of(&[], &reader);
     all["share_all_data"] = json!(true);
@@ -145,6 +145,32 @@ async fn a_reader_never_writes_changes_or_shares_on() {
         .await
         .problem(403);
     assert_eq!(owner.all_samples("HeartRate").await.len(), 3);
+    // Nor is what the owner called something the reader's to change.
+    let annotations = "/user/v1alpha1/annotation";
+    let called =
+        |name: &str| json!({"annotation_type": "moment", "name": name, "description": "", "tags": []});
+    let annotation = owner.post(annotations, &called("tea")).await.must_be(201).json();
+    let path = format!("{annotations}/{}", annotation["id"].as_str().unwrap());
+    let calls = || {
+        [
+            reader.put(&path, &called("mine")),
+            reader.call(Method::DELETE, &path),
+        ]
+    };
+    for call in calls() {
+        call.await.problem(404);
+    }
+    for call in calls() {
+        call.with("svc_userid", &owner.id.to_string()).await.problem(403);
+    }
+    let tea = owner
+        .define("Event", &json!({"name": "Tea", "description": "d"}))
+        .await;
+    let tea = format!("/input/v1/data_type/{tea}");
+    let reply = reader.put(&tea, &json!({"name": "Mine"})).await;
+    assert!(matches!(reply.status, 403 | 404), "{reply}");
+    assert_eq!(owner.get(&path).await.must_be(200).json()["name"], "tea");
+    assert_eq!(owner.get(&tea).await.must_be(200).json()["name"], "Tea");
 }
 
 #[tokio::test]
