@@ -40,10 +40,10 @@ pub enum CatalogError {
     LogAlone { log: String },
     /// It would become part of the catalogue beside it, and destroy it.
     #[error(
-        "{log} is not the log of the catalogue beside it, or not of the state that it is in: put back the one \
-         that it belongs to, or move this file away if only the one beside it is wanted. If nobody put another \
-         there, that one is damaged where its numbers stand, and the log is its own, with what was acknowledged \
-         last: keep copies of both, and do not move the log away"
+        "{log} is not the log of the catalogue beside it, or not of the state that it is in: put back the \
+         one that it belongs to, or move this file away if only the one beside it is wanted. If nobody put \
+         another there, that one is damaged where its numbers stand, and the log is its own, with what was \
+         acknowledged last: keep copies of both, and do not move the log away"
     )]
     LogOfAnother { log: String },
     /// Stored bytes are not those that were written. Nothing derived from them was returned.

@@ -44,7 +44,8 @@ impl Catalog {
     }
 
     /// Renews the lease called `name` for `holder`. `false` where it is theirs no longer: somebody else may
-    /// have had it meanwhile, even if nobody holds it now. One that is over is theirs until somebody takes it.
+    /// have had it meanwhile, even if nobody holds it now. One that is over is theirs until somebody takes
+    /// it.
     pub async fn renew_lease(
         &self,
         name: &str,

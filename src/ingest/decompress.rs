@@ -118,8 +118,8 @@ impl Beginning {
         let reason = if self.length == 0 {
             "it is empty, and so no gzip stream"
         } else {
-            "it breaks off before its checksum, does not match it, or is followed by something else; send all \
-             of it and nothing else"
+            "it breaks off before its checksum, does not match it, or is followed by something else; send \
+             all of it and nothing else"
         };
         DecompressError::NotDecompressed(reason.to_owned())
     }

@@ -133,8 +133,8 @@ async fn give_up_repair(
     if let Some(first) = beyond.people().next() {
         given_up.push(format!(
             "people are not back, or not as the store has them: {}, the first is {first}; `almanac check` \
-             names them. Nothing of theirs is collected, and no backup is whole, before people/UUID of each is \
-             moved out of the store",
+             names them. Nothing of theirs is collected, and no backup is whole, before people/UUID of each \
+             is moved out of the store",
             beyond.people().count()
         ));
     }

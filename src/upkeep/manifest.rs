@@ -144,8 +144,8 @@ async fn write_next(
         tracing::error!(
             %person,
             error = %lost,
-            "rows are lost, and there are no older manifests, or what they say must not be known any more: one \
-             is written of what is there"
+            "rows are lost, and there are no older manifests, or what they say must not be known any more: \
+             one is written of what is there"
         );
     }
     Ok(outcome)

@@ -281,7 +281,8 @@ pub async fn remove(
             headers(("etag"))),
         (status = 206, description = "The range of it", body = RawBytes, content_type = "*/*",
             headers(("etag"))),
-        (status = 304, headers(("etag"))), (status = 403), (status = 412), (status = 416), (status = 422), (status = 429),
+        (status = 304, headers(("etag"))), (status = 403), (status = 412), (status = 416), (status = 422),
+        (status = 429),
         (status = 500), (status = 503)))]
 pub async fn bytes(
     State(app): State<AppState>,

@@ -156,8 +156,8 @@ async fn an_erasure_waits_where_manifests_of_somebody_who_is_lost_name_its_perso
     let friend = friends(&bench).await;
     let of_friend = format!("WHERE hex(person) = '{}'", friend.0.simple()).to_uppercase();
     let lose = format!(
-        "PRAGMA foreign_keys = OFF; CREATE TABLE lost AS SELECT * FROM people {of_friend}; DELETE FROM people \
-         {of_friend}"
+        "PRAGMA foreign_keys = OFF; CREATE TABLE lost AS SELECT * FROM people {of_friend}; DELETE FROM \
+         people {of_friend}"
     );
     bench.stores.catalog.request_manifest(friend).await.unwrap();
     tamper(&bench, &lose).await;

@@ -37,7 +37,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
     request_body(content = RawBytes, content_type = "application/octet-stream"),
     responses((status = 200, description = "The file is there", body = super::shapes::FileInput,
             headers(("etag"))),
-        (status = 308, description = "More is to come; `Range` says what is there", headers(("range"))), (status = 400),
+        (status = 308, description = "More is to come; `Range` says what is there", headers(("range"))),
+        (status = 400),
         (status = 403), (status = 408), (status = 409), (status = 412), (status = 413), (status = 415),
         (status = 422), (status = 429), (status = 500), (status = 503)))]
 pub async fn upload(

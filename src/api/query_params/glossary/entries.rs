@@ -316,17 +316,17 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "if-match",
         aliases: &[],
-        description: "What is there is read or changed only if it still has one of these `ETag`s, or is there \
-                      at all with an asterisk; else 412",
+        description: "What is there is read or changed only if it still has one of these `ETag`s, or is \
+                      there at all with an asterisk; else 412",
         absent: "whatever `ETag` it has",
         example: Text("\"1f3870be274f6c49\""),
     },
     Entry {
         name: "if-none-match",
         aliases: &[],
-        description: "The `ETag`s that the client knows. A read is answered with 304 if one of them is still the \
-                      present one, and a change with 412; an asterisk stands for any, so that there must be \
-                      nothing yet",
+        description: "The `ETag`s that the client knows. A read is answered with 304 if one of them is still \
+                      the present one, and a change with 412; an asterisk stands for any, so that there must \
+                      be nothing yet",
         absent: "no condition",
         example: Text("*"),
     },
