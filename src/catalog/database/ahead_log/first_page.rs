@@ -21,13 +21,14 @@ pub(super) struct FirstPage {
 }
 
 impl FirstPage {
-    /// The one in the file of a database.
+    /// The one in the file of a database, which may be missing or empty.
     pub(super) fn of(database: &Path) -> io::Result<Self> {
         let mut page = [0; NUMBER_AT + 4];
-        match File::open(database)?.read_exact(&mut page) {
+        let read = File::open(database).and_then(|mut file| file.read_exact(&mut page));
+        match read.map_err(|error| (error.kind(), error)) {
             Ok(()) => Ok(Self::read(&page)),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Self::default()),
-            Err(error) => Err(error),
+            Err((io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof, _)) => Ok(Self::default()),
+            Err((_, error)) => Err(error),
         }
     }
 
