@@ -48,7 +48,6 @@ impl FromParams for NoParams {
 pub fn described<Q: FromParams>() -> Vec<ReadParam> {
     let mut params = Params::parse("");
     let _nothing_was_sent = Q::from_params(&mut params);
-    params.note_zone();
     params.strict();
     params.asked
 }
@@ -228,6 +227,7 @@ impl<'a> Params<'a> {
 
     /// Reads `strict`. Must be read last: only then is it known what the route does not know.
     pub fn strict(&mut self) -> bool {
+        self.take_zone();
         self.flag_or(STRICT, false).unwrap_or_default()
     }
 

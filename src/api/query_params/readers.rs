@@ -241,16 +241,14 @@ impl Params<'_> {
         self.zone_of(ZONE, &text)
     }
 
-    /// Notes that the route takes a zone if it has a parameter that may require one.
-    pub(super) fn note_zone(&mut self) {
+    /// Reads the zone where the route has a parameter that may require one, whether or not it does now.
+    pub(super) fn take_zone(&mut self) {
         let takes_zone = self.reads(ZONE) || self.reads(TIME_ZONE);
-        if !takes_zone && (self.reads(DATES) || self.reads(NIGHT_OF)) {
-            self.asked.push(ReadParam {
-                name: ZONE,
-                form: Form::Text,
-                many: false,
-                need: Need::Optional,
-            });
+        if takes_zone || !(self.reads(DATES) || self.reads(NIGHT_OF)) {
+            return;
+        }
+        if let Some(text) = self.one(ZONE, Form::Text, Need::Optional) {
+            self.zone_of(ZONE, &text);
         }
     }
 
