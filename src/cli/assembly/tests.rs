@@ -212,7 +212,7 @@ impl Service {
             .await
             .unwrap();
         let (parts, body) = response.into_parts();
-        let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+        let body = axum::body::to_bytes(body, 4 << 20).await.unwrap();
         Reply {
             status: parts.status,
             headers: parts.headers,

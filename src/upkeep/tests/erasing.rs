@@ -128,6 +128,21 @@ pub(super) async fn friends(bench: &Bench) -> PersonId {
     friend
 }
 
+/// Somebody who shares with the person, and whose manifest says so.
+pub(super) async fn sharing_friend(bench: &Bench) -> PersonId {
+    let (person, friend) = (bench.key.person, PersonId(Uuid::now_v7()));
+    bench.put(&many(0, 3, LAST_DAY_OF_2023), true).await;
+    bench.stores.catalog.ensure_person(friend, None).await.unwrap();
+    let share = document(DocumentKind::Share, friend, None, "{}".to_owned());
+    let with = Link {
+        kind: SHARED_WITH_PERSON,
+        target: person.0,
+    };
+    keep(bench, &share, vec![with]).await;
+    assert!(write_manifest(&bench.stores, friend).await.unwrap());
+    friend
+}
+
 /// Runs work for so many steps and drops it then, which is what a kill leaves of it. `None`: it did not come
 /// to its end.
 async fn killed_after<T>(steps: usize, work: impl Future<Output = T>) -> Option<T> {

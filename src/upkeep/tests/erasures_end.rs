@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use object_store::memory::InMemory;
 use tokio::sync::Notify;
 
-use super::erasing::{begin, database_files_with, friends, go_on, left};
+use super::erasing::{begin, database_files_with, friends, go_on, left, sharing_friend};
 use super::*;
 use crate::catalog::CatalogError;
 use crate::catalog::test_databases::file_in;
@@ -153,7 +153,7 @@ async fn an_erasure_that_damage_held_open_ends_with_nothing_in_the_files_of_the_
 #[tokio::test]
 async fn an_erasure_waits_where_manifests_of_somebody_who_is_lost_name_its_person() {
     let bench = Bench::new().await;
-    let friend = friends(&bench).await;
+    let friend = sharing_friend(&bench).await;
     let of_friend = format!("WHERE hex(person) = '{}'", friend.0.simple()).to_uppercase();
     let lose = format!(
         "PRAGMA foreign_keys = OFF; CREATE TABLE lost AS SELECT * FROM people {of_friend}; DELETE FROM \
@@ -166,7 +166,10 @@ async fn an_erasure_waits_where_manifests_of_somebody_who_is_lost_name_its_perso
     let erasure = bench.stores.catalog.erasures_under_way().await.unwrap().remove(0);
     for _ in 0..2 {
         let held_open = erase(&bench.stores, &erasure).await;
-        assert!(held_open.is_err_and(|error| error.is_damage()));
+        assert!(
+            held_open.as_ref().is_err_and(StoreError::is_damage),
+            "{held_open:?}"
+        );
     }
     tamper(&bench, "INSERT INTO people SELECT * FROM lost; DROP TABLE lost").await;
     erase(&bench.stores, &erasure).await.unwrap();
