@@ -729,7 +729,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "tz",
         aliases: &["time_zone"],
         description: "The IANA time zone whose days are meant, and in which times are shown",
-        absent: "UTC; where something needs a zone, it must be named",
+        absent: "everything is in UTC; where a zone is required, it must be named",
         example: Text("Europe/Berlin"),
     },
     Entry {
