@@ -47,11 +47,12 @@ impl Lexicon {
         Int32Array::try_new(keys.iter().map(translate).collect(), nulls)
     }
 
-    /// Whether the dictionary of the previous batch has each of these keys, those of nulls too. Looks at all
-    /// of them, which is quicker than to stop at the first.
+    /// Whether the dictionary of the previous batch has each of these keys, those of nulls too. The first one
+    /// always counts as there: where there are no words at all, nobody looks for it. Looks at all of them,
+    /// which is quicker than to stop at the first.
     fn has_all(&self, keys: &[i32]) -> bool {
         let greatest = keys.iter().map(|key| key.cast_unsigned()).max();
-        greatest.is_none_or(|greatest| (greatest as usize) < self.translation.len())
+        greatest.is_none_or(|greatest| (greatest as usize) < self.translation.len().max(1))
     }
 
     fn learn(&mut self, values: &ArrayRef) -> Result<(), ArrowError> {
@@ -121,5 +122,16 @@ mod tests {
                 assert!(keys.values().iter().all(|key| (0..2).contains(key)), "{keys:?}");
             }
         }
+    }
+
+    #[test]
+    fn nulls_without_any_words_are_handed_on_as_they_came() {
+        let none: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
+        let keys = Int32Array::new(vec![0; 3].into(), Some(NullBuffer::new_null(3)));
+        let came = keys.values().as_ptr();
+        let rows: ArrayRef = Arc::new(DictionaryArray::try_new(keys, none).unwrap());
+        let handed_on = Lexicon::default().keys(&rows).unwrap();
+        assert_eq!(handed_on.values().as_ptr(), came);
+        assert_eq!(handed_on.null_count(), 3);
     }
 }
