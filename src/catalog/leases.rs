@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::Catalog;
-use super::database::Value;
+use super::database::{Row, Session, Value};
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::rows::text;
@@ -23,15 +23,13 @@ impl Catalog {
         length: Duration,
     ) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
-        let now = session.now(&*self.time).await?.micros();
-        let length = micros(length);
-        let until = now.saturating_add(length);
+        let now = session.now(&*self.time).await?;
+        let until = now.after(length);
         // Leases of other names may be longer, but not by that much.
-        let longest = until.saturating_add(length);
-        let holds = |until: i64| until > now && until <= longest;
-        let rest = format!("WHERE name = $1{}", session.locking());
-        let row = vec![text(name), text(holder), Value::Int(until)];
-        let found = session.fetch(LEASES.select(&rest), vec![text(name)]).await?;
+        let longest = until.after(length);
+        let holds = |until: i64| until > now.micros() && until <= longest.micros();
+        let row = vec![text(name), text(holder), Value::Int(until.micros())];
+        let found = locked(&mut session, name).await?;
         let taken = match sound_among(&LEASES, &found)?.sound.first() {
             Some(lease) if lease.text(1)? != holder && holds(lease.int(2)?) => false,
             // Somebody else may insert the same name meanwhile; then theirs holds.
@@ -53,20 +51,15 @@ impl Catalog {
         length: Duration,
     ) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
-        let until = session
-            .now(&*self.time)
-            .await?
-            .micros()
-            .saturating_add(micros(length));
-        let rest = format!("WHERE name = $1{}", session.locking());
-        let found = session.fetch(LEASES.select(&rest), vec![text(name)]).await?;
+        let until = session.now(&*self.time).await?.after(length);
+        let found = locked(&mut session, name).await?;
         // What is damaged says nothing of who has it.
         let is_theirs = match sound_among(&LEASES, &found)?.sound.first() {
             Some(lease) => lease.text(1)? == holder,
             None => false,
         };
         if is_theirs {
-            let row = vec![text(name), text(holder), Value::Int(until)];
+            let row = vec![text(name), text(holder), Value::Int(until.micros())];
             session.insert(&LEASES, vec![row], Existing::Replace).await?;
         }
         session.commit().await?;
@@ -86,6 +79,8 @@ impl Catalog {
     }
 }
 
-fn micros(length: Duration) -> i64 {
-    i64::try_from(length.as_micros()).unwrap_or(i64::MAX)
+/// The lease of this name, if there is one, which nobody else changes until the transaction ends.
+async fn locked(session: &mut Session, name: &str) -> Result<Vec<Row>, CatalogError> {
+    let rest = format!("WHERE name = $1{}", session.locking());
+    session.fetch(LEASES.select(&rest), vec![text(name)]).await
 }

@@ -43,6 +43,7 @@ pub(in crate::query) mod row_times;
 pub(in crate::query) mod scan;
 pub mod shape;
 pub mod spill_files;
+mod spread;
 pub mod sweep;
 pub(in crate::query) mod table;
 pub(in crate::query) mod together;

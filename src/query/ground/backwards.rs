@@ -20,6 +20,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 
 use super::operator::Plan;
+use super::spread::starts_of_parts;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
@@ -31,8 +32,7 @@ const STRETCH_ROWS: i64 = 16_384;
 const GROWTH: usize = 4;
 /// The most rows that are held, however much memory there is: other questions need some too.
 const MOST_HELD: usize = 8 * STRETCH_ROWS as usize;
-/// The approximate resolution, in rows, at which starts are estimated, as if spread evenly over a piece's
-/// time.
+/// The approximate resolution, in rows, at which starts are estimated.
 const PART_ROWS: i64 = 8_192;
 /// The same in stored bytes, where rows are long: they are several times as many in memory.
 const PART_BYTES: i64 = 1 << 20;
@@ -48,16 +48,10 @@ pub(super) type Halving = fn(&Plan) -> Option<[Plan; 2]>;
 pub(in crate::query) fn stretches(snapshot: &Snapshot, touched: &Range<i64>) -> Vec<TimeRange> {
     let mut parts = Vec::new();
     for piece in snapshot.pieces.iter().filter(|piece| !piece.is_dead()) {
-        let (from, to) = (piece.bounds.min_start.micros(), piece.bounds.max_start.micros());
         let count = parts_of(piece.rows, PART_ROWS).max(parts_of(piece.bytes, PART_BYTES));
-        let starts = (0..count).map(|part| {
-            i128::from(from) + (i128::from(to) - i128::from(from)) * i128::from(part) / i128::from(count)
-        });
-        // Never beyond the bounds of the piece.
-        let starts = starts.filter_map(|start| i64::try_from(start).ok());
-        let inside = starts.filter(|start| *start > touched.start && *start < touched.end);
         let share = (piece.rows / count, piece.bytes / count);
-        parts.extend(inside.map(|start| (Instant::from_micros(start), share)));
+        let starts = starts_of_parts(piece, count, touched);
+        parts.extend(starts.map(|start| (Instant::from_micros(start), share)));
     }
     parts.sort_unstable_by_key(|part| Reverse(*part));
     // Little or nothing begins before the earliest: no stretch is cut there.

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::spread::starts_of_parts;
 use crate::model::time::Instant;
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
@@ -12,7 +13,7 @@ use crate::store::snapshot::{Snapshot, SnapshotPiece};
 const PAGE_ROWS: u64 = 8_192;
 /// Rows of fewer pages are read page by page as they are.
 const MANY_PAGES: u64 = 8;
-/// Who wants more than a page of rows needs so many pages that groups are as quick.
+/// Whoever wants more than a page of rows needs so many pages that groups are as quick.
 const MOST_WANTED: usize = 8_192;
 /// How many times as many rows as wanted should begin before the end: rows are not spread as evenly as is
 /// assumed.
@@ -41,20 +42,12 @@ pub(super) fn end_of_first(snapshot: &Snapshot, touched: &Range<i64>, wanted: us
     None
 }
 
-/// When the pages of a piece begin that do so within the `touched` time, if its rows are spread evenly, each
-/// with its number of rows.
+/// When the pages of a piece begin that do so within the `touched` time, each with its number of rows.
 fn pages(piece: &SnapshotPiece, touched: &Range<i64>) -> impl Iterator<Item = (i64, u64)> {
-    let (from, to) = (piece.bounds.min_start.micros(), piece.bounds.max_start.micros());
     let rows = piece.rows.max(1).unsigned_abs();
-    let is_touched = from < touched.end && to > touched.start;
-    let count = if is_touched { rows.div_ceil(PAGE_ROWS) } else { 0 };
-    let length = i128::from(to) - i128::from(from);
-    let starts = (0..count).map(move |page| i128::from(from) + length * i128::from(page) / i128::from(count));
-    // Never beyond the bounds of the piece.
-    let starts = starts.filter_map(|start| i64::try_from(start).ok());
-    let (after, before) = (touched.start, touched.end);
-    let inside = starts.filter(move |start| *start > after && *start < before);
-    inside.map(move |start| (start, rows / count))
+    let count = rows.div_ceil(PAGE_ROWS);
+    let starts = starts_of_parts(piece, count.cast_signed(), touched);
+    starts.map(move |start| (start, rows / count))
 }
 
 #[cfg(test)]
