@@ -81,6 +81,23 @@ const fn parts_of(all: i64, part: i64) -> i64 {
     }
 }
 
+/// Divides the time in which rows may begin, in the middle of when stored ones do. `None` where these have no
+/// time between them. What another reader sees of a row may begin after all that is stored, so both halves
+/// reach to the ends of the whole.
+pub(super) fn halves(begins: TimeRange, stored: TimeRange) -> Option<[TimeRange; 2]> {
+    let within = begins.overlap(stored)?;
+    let (first, end) = (within.start().micros(), within.end().micros());
+    // Not `i64::midpoint`, which rounds up before 1970.
+    let middle = first.saturating_add(end.saturating_sub(first) / 2);
+    (middle > first).then(|| {
+        let middle = Instant::from_micros(middle);
+        [
+            TimeRange::between(begins.start(), middle),
+            TimeRange::between(middle, begins.end()),
+        ]
+    })
+}
+
 /// The rows of an ascending stretch from the last to the first, which is what `order` says. Reads nothing
 /// until the first row is asked for.
 pub(super) fn from_its_end(
@@ -236,6 +253,28 @@ mod tests {
         // Before it ends 101 of the 300 pieces begin. The others lie in the first stretch and do not count.
         let found = beginning(&in_pieces(300, 24), &(i64::MIN..10_001));
         assert_eq!(found, [200, 4, 16, 64, 16]);
+    }
+
+    #[test]
+    fn halves_meet_amid_what_is_stored_and_reach_to_the_ends() {
+        let range = |start, end| TimeRange::between(Instant::from_micros(start), Instant::from_micros(end));
+        let year = range(-1_000_000, 1_000_000);
+        assert_eq!(
+            halves(year, range(100, 201)),
+            Some([range(-1_000_000, 150), range(150, 1_000_000)])
+        );
+        // What is stored elsewhere does not count.
+        assert_eq!(
+            halves(range(0, 10), range(-500, 500)),
+            Some([range(0, 5), range(5, 10)])
+        );
+        for moment in [-3, -1, 0, 1] {
+            assert_eq!(halves(year, range(moment, moment + 1)), None, "at {moment}");
+            let apart = Some([range(-1_000_000, moment + 1), range(moment + 1, 1_000_000)]);
+            assert_eq!(halves(year, range(moment, moment + 2)), apart, "at {moment}");
+        }
+        // Only parts of rows that began before.
+        assert_eq!(halves(range(0, 10), range(-500, -400)), None);
     }
 
     /// Numbers from their end, of a stretch that can be halved so often.

@@ -27,6 +27,7 @@ use crate::store::rollups::Step;
 use crate::store::snapshot::{PieceContent, Snapshot, SnapshotPiece};
 
 use super::annotation_definitions;
+use super::backwards::halves;
 use super::engine::Engine;
 use super::errors::outside;
 use super::files::Objects;
@@ -169,14 +170,14 @@ impl PartitionTable {
         Self { selection, ..self }
     }
 
-    /// The time in which its rows begin, as far as its pieces tell; `None` if there are none.
-    fn begins_in(&self) -> Option<TimeRange> {
+    /// Divides the time in which its rows may begin, in the middle of when stored ones do.
+    fn halves(&self) -> Option<[TimeRange; 2]> {
         let live = || self.snapshot.pieces.iter().filter(|piece| !piece.is_dead());
         let first = live().map(|piece| piece.bounds.min_start).min()?;
         let last = live().map(|piece| piece.bounds.max_start).max()?;
         let after_last = Instant::from_micros(last.micros().saturating_add(1));
         let begins = self.selection.begins.unwrap_or(TimeRange::ALWAYS);
-        begins.overlap(TimeRange::between(first, after_last))
+        halves(begins, TimeRange::between(first, after_last))
     }
 
     /// Drops the order of rows with equal start and end. Ids, which identify dead rows, are still read if

@@ -21,7 +21,7 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
 use futures::stream::BoxStream;
 
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::TimeRange;
 use crate::query::ground::annotation_definitions;
 use crate::query::ground::backwards;
 use crate::query::ground::first_rows;
@@ -121,27 +121,18 @@ pub(in crate::query) fn within(plan: &Plan, range: TimeRange) -> Result<Plan> {
     Ok(narrowed?.data)
 }
 
-/// The rows of a table that begin in the earlier and in the later half of the time in which its rows begin.
+/// The rows of a table that begin in the earlier and in the later half of its time.
 fn halved(plan: &Plan) -> Option<[Plan; 2]> {
     let rows = plan.downcast_ref::<PartitionExec>()?.step();
-    let begins = rows.table.begins_in()?;
-    let middle = Instant::from_micros(i64::midpoint(begins.start().micros(), begins.end().micros()));
-    if middle == begins.start() {
-        return None;
-    }
-    let half = |start, end| -> Plan {
-        let table = rows
-            .table
-            .clone()
-            .beginning_in(Some(TimeRange::between(start, end)));
+    let half = |begins| -> Plan {
         let half = Rows {
-            table,
+            table: rows.table.clone().beginning_in(Some(begins)),
             taken: ChosenPlan::default(),
             ..rows.clone()
         };
         Arc::new(PartitionExec::over(half, Vec::new()))
     };
-    Some([half(begins.start(), middle), half(middle, begins.end())])
+    Some(rows.table.halves()?.map(half))
 }
 
 impl Rows {
