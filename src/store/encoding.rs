@@ -30,6 +30,13 @@ pub const ROW_GROUP_ROWS: usize = 131_072;
 /// The size of a row group in memory: a reader may have to hold all of it. Rows of a usual type stay far
 /// below.
 pub const ROW_GROUP_BYTES: usize = 32 << 20;
+/// A row of this size in memory is long. Long rows rarely fill a page, so whoever wants one decodes all rows
+/// of its row group.
+const LONG_ROW: usize = 1 << 10;
+/// The size of a row group of long rows, for types of usual width.
+const LONG_ROWS_BYTES: usize = 4 << 20;
+/// What each leaf column needs of such a row group for its share of the footer to be small.
+const LONG_ROWS_BYTES_OF_A_LEAF: usize = 16 << 10;
 /// The rows of a page: the least that a selective read decodes.
 pub(super) const PAGE_ROWS: usize = 8_192;
 /// A dictionary does not pay if more than one in this many of the first rows has a new value.
@@ -137,20 +144,38 @@ impl Encoder {
     fn add(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
         let bytes = bytes_of(batch)?;
         let rows = batch.num_rows();
-        if bytes > ROW_GROUP_BYTES && rows > 1 {
+        if rows == 0 {
+            return Ok(());
+        }
+        if rows > 1 && bytes > self.most_bytes_of(rows, bytes) {
             let half = rows / 2;
             self.add(&batch.slice(0, half))?;
             return self.add(&batch.slice(half, rows - half));
         }
-        if self.groups.rows_in_open_group() == 0 {
-            self.in_group = 0;
-        } else if self.in_group + bytes > ROW_GROUP_BYTES {
+        let together = self.in_group + bytes;
+        let mut open = self.groups.rows_in_open_group();
+        if open > 0 && together > self.most_bytes_of(open + rows, together) {
             self.groups.end_group().map_err(StoreError::rows)?;
-            self.in_group = 0;
+            (self.in_group, open) = (0, 0);
         }
         self.groups.write(batch).map_err(StoreError::rows)?;
-        self.in_group += bytes;
+        let left = self.groups.rows_in_open_group();
+        let has_ended = left < open + rows;
+        self.in_group = if has_ended {
+            bytes / rows * left
+        } else {
+            self.in_group + bytes
+        };
         Ok(())
+    }
+
+    /// The most bytes of a row group whose rows are as long as these.
+    fn most_bytes_of(&self, rows: usize, bytes: usize) -> usize {
+        if bytes / rows < LONG_ROW {
+            return ROW_GROUP_BYTES;
+        }
+        let of_leaves = self.groups.leaves().saturating_mul(LONG_ROWS_BYTES_OF_A_LEAF);
+        of_leaves.clamp(LONG_ROWS_BYTES, ROW_GROUP_BYTES)
     }
 
     /// Ends the object; returns its last bytes.

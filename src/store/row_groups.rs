@@ -61,6 +61,11 @@ impl RowGroups {
         self.open.as_ref().map_or(0, |open| open.rows)
     }
 
+    /// The number of leaf columns.
+    pub(super) fn leaves(&self) -> usize {
+        self.file.schema_descr().num_columns()
+    }
+
     /// Takes rows, and ends each row group that they fill.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ParquetError> {
         let most = self.file.properties().max_row_group_row_count();

@@ -91,6 +91,41 @@ async fn an_object_holds_what_was_put_in_and_says_whose_it_is() {
 }
 
 #[tokio::test]
+async fn row_groups_of_long_rows_are_small() {
+    let bench = Bench::new().await;
+    // Usual rows first, as many as fill a row group and some more; then those with a text of 64 KiB each.
+    let usual = many(140_000, NEW_YEAR_2024);
+    let long = many(300, NEW_YEAR_2024 + 200_000 * SECOND);
+    let mut columns = long.columns().to_vec();
+    columns[5] = Arc::new(StringArray::from(vec!["route ".repeat(10_923); 300]));
+    let long = RecordBatch::try_new(schema(), columns).unwrap();
+    let ids = SystemIds::default();
+    let mut writer = PieceWriter::new(&bench.objects, &ids, target(person()), schema());
+    for rows in [&usual, &long] {
+        writer.push(rows).await.unwrap();
+    }
+    let pieces = writer.finish().await.unwrap();
+
+    let files = PieceFiles::new(bench.objects.clone(), 1 << 20);
+    let all = concat_batches(&schema(), [&usual, &long]).unwrap();
+    assert_eq!(read_back(&files, &pieces[0]).await.unwrap(), all);
+    let NewPlace::Object { path, footer } = &pieces[0].place else {
+        panic!("a tail piece")
+    };
+    let place = ObjectPlace::new(path, pieces[0].bytes, *footer);
+    let file = files.open(&place).await.unwrap();
+    let groups = file.metadata().row_groups().iter();
+    let groups: Vec<i64> = groups.map(|group| group.num_rows()).collect();
+    assert_eq!(groups[0], 131_072);
+    // The second has the other usual rows, and long ones as long as rows are short on average.
+    let of_long_rows = &groups[2..];
+    assert!(
+        of_long_rows.len() > 1 && of_long_rows.iter().all(|rows| *rows <= 64),
+        "{groups:?}"
+    );
+}
+
+#[tokio::test]
 async fn rows_of_two_years_become_two_objects() {
     let bench = Bench::new().await;
     let batch = many(10, NEW_YEAR_2024 - 4 * SECOND);
