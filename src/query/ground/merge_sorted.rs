@@ -32,8 +32,8 @@ use super::row_times::micros_of;
 const STRETCH: usize = 2_048;
 /// The same of bytes, where rows are long: copying these costs more than another batch does.
 const STRETCH_BYTES: usize = 256 << 10;
-/// Beyond this rows that are put together are given out, however few there are: each keeps the whole batch in
-/// memory that it came in.
+/// Rows that are put together are given out, however few there are, when they are more than this, or when the
+/// batches are that nothing but these rows keeps in memory.
 const MOST_MIXED: usize = 16 << 20;
 
 /// Merges its inputs, which are sorted by the key and have one partition each. Of rows with the same key, the
@@ -112,6 +112,8 @@ struct Stretch {
     batch: Arc<RecordBatch>,
     rows: Range<usize>,
     bytes: usize,
+    /// Whether they are the last of it.
+    ends_batch: bool,
 }
 
 /// The sort key of a row.
@@ -144,11 +146,17 @@ impl Side {
         let rows = held.next..held.next + count;
         let batch = Arc::clone(&held.batch);
         let bytes = held.row_bytes.saturating_mul(count);
-        held.next = rows.end;
-        if held.next < batch.num_rows() {
+        let ends_batch = rows.end >= batch.num_rows();
+        if !ends_batch {
+            held.next = rows.end;
             self.held = Some(held);
         }
-        Some(Stretch { batch, rows, bytes })
+        Some(Stretch {
+            batch,
+            rows,
+            bytes,
+            ends_batch,
+        })
     }
 }
 
@@ -231,7 +239,7 @@ impl Merge {
                 if before.is_some() {
                     return Ok(before);
                 }
-                if self.mixed.rows.len() >= self.at_a_time || self.mixed.memory.size() > MOST_MIXED {
+                if self.mixed.rows.len() >= self.at_a_time || self.mixed.is_much() {
                     return self.mixed.take();
                 }
                 continue;
@@ -282,6 +290,11 @@ struct Mixed {
     batches: Vec<Arc<RecordBatch>>,
     /// Each by its batch and its index in it.
     rows: Vec<(usize, usize)>,
+    /// About how many bytes the rows have.
+    bytes: usize,
+    /// The size of the batches of which no row is left to be passed on.
+    ended: usize,
+    /// Of all batches.
     memory: MemoryReservation,
 }
 
@@ -290,8 +303,14 @@ impl Mixed {
         Self {
             batches: Vec::new(),
             rows: Vec::new(),
+            bytes: 0,
+            ended: 0,
             memory,
         }
+    }
+
+    const fn is_much(&self) -> bool {
+        self.bytes > MOST_MIXED || self.ended > MOST_MIXED
     }
 
     /// Adds rows. If there is no memory for their batch beside those before, these are returned.
@@ -302,6 +321,10 @@ impl Mixed {
             Some(of) => (of, None),
             None => self.hold(&stretch.batch)?,
         };
+        self.bytes = self.bytes.saturating_add(stretch.bytes);
+        if stretch.ends_batch {
+            self.ended = self.ended.saturating_add(stretch.batch.get_array_memory_size());
+        }
         self.rows.extend(stretch.rows.map(|row| (of, row)));
         Ok(before)
     }
@@ -321,6 +344,7 @@ impl Mixed {
     fn take(&mut self) -> Result<Option<RecordBatch>> {
         let batches = std::mem::take(&mut self.batches);
         let rows = std::mem::take(&mut self.rows);
+        (self.bytes, self.ended) = (0, 0);
         self.memory.free();
         if rows.is_empty() {
             return Ok(None);

@@ -141,6 +141,30 @@ async fn long_rows_are_merged_in_little_memory() {
 }
 
 #[tokio::test]
+async fn inputs_with_more_than_is_mixed_are_put_together_in_few_batches() {
+    // Twelve inputs that alternate row by row, with a batch of 5 MB each.
+    let sides = 12;
+    let side = |place: i64| {
+        let rows: Vec<Row> = (0..8_192).map(|row| (row * sides + place, 1)).collect();
+        vec![with_text(&batch(&rows, place * 8_192), 600)]
+    };
+    let order = key_order(&side(0)[0].schema()).unwrap();
+    let inputs = (0..sides).map(|place| {
+        let batches = side(place);
+        let schema = batches[0].schema();
+        let source = MemorySourceConfig::try_new(&[batches], schema, None).unwrap();
+        let source = source.try_with_sort_information(vec![order.clone()]).unwrap();
+        DataSourceExec::from_data_source(source) as Plan
+    });
+    let plan: Plan = Arc::new(MergeSortedExec::new(inputs.collect(), order.clone()));
+    let merged = plan.execute(0, Arc::new(TaskContext::default())).unwrap();
+    let merged: Vec<RecordBatch> = merged.try_collect().await.unwrap();
+    let rows = merged.iter().map(RecordBatch::num_rows);
+    assert_eq!(rows.clone().sum::<usize>(), 12 * 8_192);
+    assert!(merged.len() < 30, "{:?}", rows.collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn rows_with_nothing_between_them_are_passed_on_as_they_came() {
     let rows: Vec<Row> = (0..8_192).map(|start| (start * 10, 1)).collect();
     let old: Vec<RecordBatch> = (0..3)
