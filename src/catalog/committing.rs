@@ -460,7 +460,7 @@ async fn store_sources(
     for (person, rows) in by_person {
         let new = session.insert_new(&SOURCES, rows).await?;
         if !new.is_empty() {
-            change_register(session, person, SOURCES_KIND, |folder| folder.gain(&new)).await?;
+            change_register(session, person, SOURCES_KIND, |counted| counted.gain(&new)).await?;
         }
     }
     Ok(())

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::Catalog;
+use super::counted_rows::{CountedRows, read_counted};
 use super::database::Value;
 use super::errors::CatalogError;
-use super::folders::{Folder, read_folder};
 use super::inserting::Existing;
 use super::records::StoredDefinition;
 use super::registers::{DEFINITIONS_KIND, change_register};
@@ -44,15 +44,15 @@ impl Catalog {
     ) -> Result<bool, CatalogError> {
         let owner = definition.person;
         let mut session = self.change_of(&BTreeSet::from([owner])).await?;
-        let has = read_folder(&mut session, owner, DEFINITIONS_KIND).await?;
-        if has.documents.unsigned_abs() >= limit {
+        let has = read_counted(&mut session, owner, DEFINITIONS_KIND).await?;
+        if has.count.unsigned_abs() >= limit {
             session.rollback().await?;
             return Ok(false);
         }
         let written = session
             .insert(&DEFINITIONS, vec![values(definition)], Existing::Refuse)
             .await?;
-        let gain = |folder: &mut Folder| folder.gain(&written.checksums);
+        let gain = |counted: &mut CountedRows| counted.gain(&written.checksums);
         change_register(&mut session, owner, DEFINITIONS_KIND, gain).await?;
         self.conclude(session).await?;
         Ok(true)
@@ -84,11 +84,11 @@ impl Catalog {
         let written = session
             .insert(&DEFINITIONS, vec![values(definition)], Existing::Replace)
             .await?;
-        let change = |folder: &mut Folder| {
-            folder.digest = written
+        let change = |counted: &mut CountedRows| {
+            counted.digest = written
                 .checksums
                 .iter()
-                .fold(folder.digest ^ before, |digest, one| digest ^ one);
+                .fold(counted.digest ^ before, |digest, one| digest ^ one);
         };
         change_register(&mut session, owner, DEFINITIONS_KIND, change).await?;
         self.conclude(session).await?;

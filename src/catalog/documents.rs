@@ -7,12 +7,12 @@
 mod changing;
 mod deleted;
 mod document;
-mod folder_links;
+mod links_of_kind;
 mod reading;
 mod same_ids;
 
 pub use deleted::{DeletedPage, DeletedPlace};
 pub(super) use document::document_of;
 pub use document::{Change, Changed, Document, DocumentCursor, DocumentKind, DocumentStamp, Link};
-pub(super) use reading::folder_of_documents;
+pub(super) use reading::counted_documents;
 pub(super) use same_ids::{BY_DOCUMENT, links_of_one};

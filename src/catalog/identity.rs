@@ -86,8 +86,8 @@ impl Catalog {
         if !self.database.fetch(partitions, Vec::new()).await?.is_empty() {
             return Ok(true);
         }
-        let folders = "SELECT person FROM folders WHERE kind <> $1 LIMIT 1".to_owned();
+        let counts = "SELECT person FROM folders WHERE kind <> $1 LIMIT 1".to_owned();
         let sessions = vec![text(DocumentKind::Session.as_str())];
-        Ok(!self.database.fetch(folders, sessions).await?.is_empty())
+        Ok(!self.database.fetch(counts, sessions).await?.is_empty())
     }
 }

@@ -3,8 +3,8 @@
 //! Knows nothing of what was made from it, nor of where that is kept.
 
 use super::Catalog;
+use super::counted_rows::CountedRows;
 use super::documents::DocumentKind;
-use super::folders::Folder;
 use super::ledgers::PersonState;
 use super::registers::DEFINITIONS_KIND;
 use super::rows::{id, text};
@@ -18,7 +18,7 @@ pub struct KindState {
     person: PersonState,
     /// Tells states apart that count alike but have another past: of a database that was put back, and of
     /// somebody who was erased and began anew.
-    folder: Folder,
+    counted: CountedRows,
 }
 
 impl Catalog {
@@ -38,10 +38,13 @@ impl Catalog {
         let values = vec![id(person.0), text(kind)];
         let of_kind = "WHERE person = $1 AND kind = $2";
         let found = self.database.find(&FOLDERS, of_kind, values).await.ok()?;
-        let folder = found.first().map_or(Ok(Folder::default()), Folder::read).ok()?;
+        let counted = found
+            .first()
+            .map_or(Ok(CountedRows::default()), CountedRows::read)
+            .ok()?;
         Some(KindState {
             person: state,
-            folder,
+            counted,
         })
     }
 }

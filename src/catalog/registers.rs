@@ -1,17 +1,17 @@
 //! Counts rows that no partition covers: people for the catalogue as a whole, sources and definitions for
 //! each person. A vanished row is noticed like a changed one.
 //!
-//! The counts of a person are kept among their folders, under kinds that no document has. Knows nothing of
-//! what the rows mean.
+//! The counts of a person are kept among those of their documents, under kinds that no document has. Knows
+//! nothing of what the rows mean.
 
 use std::collections::BTreeMap;
 
 use super::Catalog;
+use super::counted_rows::{CountedRows, read_counted, write_counted};
 use super::damage::besides_rows;
 use super::database::{Patience, Session, Value};
 use super::erasure::refuse_erased;
 use super::errors::CatalogError;
-use super::folders::{Folder, read_folder, write_folder};
 use super::inserting::Existing;
 use super::rows::{id, optional_text, text};
 use super::tables::{DEFINITIONS, FOLDERS, META, PEOPLE, SOURCES, Table};
@@ -21,7 +21,7 @@ use crate::model::time::Instant;
 
 pub(super) const SOURCES_KIND: &str = "sources";
 pub(super) const DEFINITIONS_KIND: &str = "definitions";
-/// All kinds of folders that hold no documents.
+/// All kinds that are counted and are no documents.
 pub(super) const REGISTERS: [&str; 2] = [SOURCES_KIND, DEFINITIONS_KIND];
 /// The name of the `meta` row that counts the people.
 const ROSTER: &str = "people";
@@ -41,7 +41,7 @@ pub struct RegisteredCounts {
 /// source is ever changed, nor is one removed before its person is, there are more of them in each later
 /// state. (The name changes where it has the id of somebody who was erased.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SourcesState(Folder);
+pub struct SourcesState(CountedRows);
 
 impl Catalog {
     /// The present state of a person's sources. Finds one row by its key.
@@ -49,7 +49,9 @@ impl Catalog {
         let values = vec![id(person.0), text(SOURCES_KIND)];
         let of_kind = "WHERE person = $1 AND kind = $2";
         let found = self.database.find(&FOLDERS, of_kind, values).await?;
-        let counted = found.first().map_or(Ok(Folder::default()), Folder::read)?;
+        let counted = found
+            .first()
+            .map_or(Ok(CountedRows::default()), CountedRows::read)?;
         Ok(SourcesState(counted))
     }
 
@@ -100,17 +102,17 @@ impl Catalog {
         } else {
             self.database.select(table, &rest, values).await?
         };
-        let folders = "WHERE person = $1 AND kind = $2";
-        let found = self
+        let of_kind = "WHERE person = $1 AND kind = $2";
+        let stored = self
             .database
-            .find(&FOLDERS, folders, vec![id(person.0), text(kind)])
+            .find(&FOLDERS, of_kind, vec![id(person.0), text(kind)])
             .await?;
-        let counted = found.first().map_or(Ok((0, 0)), |row| {
+        let counted = stored.first().map_or(Ok((0, 0)), |row| {
             row.int(2)
                 .and_then(|count| row.int(3).map(|digest| (count, digest)))
         })?;
-        let folder = Folder::of(&rows);
-        if counted == (folder.documents, i64::from(folder.digest)) {
+        let found = CountedRows::of(&rows);
+        if counted == (found.count, i64::from(found.digest)) {
             return Ok(rows);
         }
         // Somebody may have added one between the two statements.
@@ -134,7 +136,7 @@ impl Catalog {
             (Err(error), _) | (_, Err(error)) => Err(error),
             (Ok(counted), Ok(found)) => Ok(Some(format!(
                 "people were lost or invented: there are {}, not {}",
-                found.documents, counted.documents
+                found.count, counted.count
             ))),
         }
     }
@@ -167,9 +169,9 @@ impl Catalog {
             let row = vec![text(ROSTER), text(&found.written())];
             session.insert(&META, vec![row], Existing::Replace).await?;
             given_up.push(match counted {
-                Some(counted) if counted.documents != found.documents => format!(
+                Some(counted) if counted.count != found.count => format!(
                     "given up: people: there are {}, not {}",
-                    found.documents, counted.documents
+                    found.count, counted.count
                 ),
                 Some(_) => "given up: people are not those that were written".to_owned(),
                 None => "given up: the number of people".to_owned(),
@@ -191,10 +193,10 @@ async fn verified_rows(
     (table, kind): (&Table, &str),
     order: &str,
 ) -> Result<Vec<VerifiedRow>, CatalogError> {
-    let folder = read_folder(session, person, kind).await?;
+    let counted = read_counted(session, person, kind).await?;
     let rest = format!("WHERE person = $1 {order}");
     let rows = session.select(table, &rest, vec![id(person.0)]).await?;
-    if Folder::of(&rows) == folder {
+    if CountedRows::of(&rows) == counted {
         Ok(rows)
     } else {
         Err(CatalogError::corrupt(format!(
@@ -208,11 +210,11 @@ pub(super) async fn change_register(
     session: &mut Session,
     person: PersonId,
     kind: &str,
-    change: impl FnOnce(&mut Folder),
+    change: impl FnOnce(&mut CountedRows),
 ) -> Result<(), CatalogError> {
-    let mut folder = read_folder(session, person, kind).await?;
-    change(&mut folder);
-    write_folder(session, person, kind, folder).await
+    let mut counted = read_counted(session, person, kind).await?;
+    change(&mut counted);
+    write_counted(session, person, kind, counted).await
 }
 
 /// The row of a person who has no preferences.
@@ -261,7 +263,7 @@ pub(super) async fn strike(session: &mut Session, person: PersonId) -> Result<bo
         )
         .await?;
     if removed > 0 {
-        known.documents -= 1;
+        known.count -= 1;
         known.digest ^= crc32fast::hash(person.as_bytes());
         let row = vec![text(ROSTER), text(&known.written())];
         session.insert(&META, vec![row], Existing::Replace).await?;
@@ -270,27 +272,29 @@ pub(super) async fn strike(session: &mut Session, person: PersonId) -> Result<bo
 }
 
 /// The stored count of people. `locking`: a clause that may keep it as it is until the transaction ends.
-async fn roster(session: &mut Session, locking: &str) -> Result<Folder, CatalogError> {
+async fn roster(session: &mut Session, locking: &str) -> Result<CountedRows, CatalogError> {
     let stored = stored_roster(session, locking).await?;
     stored.ok_or_else(|| CatalogError::corrupt("the number of people is lost"))
 }
 
 /// The same; `None` if it is lost.
-async fn stored_roster(session: &mut Session, locking: &str) -> Result<Option<Folder>, CatalogError> {
+async fn stored_roster(session: &mut Session, locking: &str) -> Result<Option<CountedRows>, CatalogError> {
     let rest = format!("WHERE name = $1{locking}");
     let found = session.select(&META, &rest, vec![text(ROSTER)]).await?;
-    Ok(found.first().and_then(|row| Folder::parse(row.text(1).ok()?)))
+    Ok(found
+        .first()
+        .and_then(|row| CountedRows::parse(row.text(1).ok()?)))
 }
 
-async fn counted_people(session: &mut Session) -> Result<Folder, CatalogError> {
-    let mut folder = Folder::default();
+async fn counted_people(session: &mut Session) -> Result<CountedRows, CatalogError> {
+    let mut counted = CountedRows::default();
     for row in session
         .fetch("SELECT person FROM people".to_owned(), Vec::new())
         .await?
     {
-        folder.gain(&[crc32fast::hash(&row.bytes(0)?)]);
+        counted.gain(&[crc32fast::hash(&row.bytes(0)?)]);
     }
-    Ok(folder)
+    Ok(counted)
 }
 
 /// Counts what is there, for a catalogue that has not counted so far.
@@ -299,7 +303,7 @@ pub(super) async fn register_all(session: &mut Session) -> Result<(), CatalogErr
     let row = vec![text(ROSTER), text(&people.written())];
     session.insert(&META, vec![row], Existing::Replace).await?;
     for (table, kind, owner) in [(&SOURCES, SOURCES_KIND, 0), (&DEFINITIONS, DEFINITIONS_KIND, 1)] {
-        let mut folders: BTreeMap<PersonId, Folder> = BTreeMap::new();
+        let mut counts: BTreeMap<PersonId, CountedRows> = BTreeMap::new();
         let mut after = Vec::new();
         loop {
             let page = session.page(table, &after).await?;
@@ -307,12 +311,12 @@ pub(super) async fn register_all(session: &mut Session) -> Result<(), CatalogErr
             after = last.key(table);
             for row in &page {
                 let person = row.id(owner, PersonId::from_slice)?;
-                folders.entry(person).or_default().gain(&[row.checksum]);
+                counts.entry(person).or_default().gain(&[row.checksum]);
             }
         }
-        let rows = folders
+        let rows = counts
             .into_iter()
-            .map(|(person, folder)| folder.values(person, kind))
+            .map(|(person, counted)| counted.values(person, kind))
             .collect();
         session.insert(&FOLDERS, rows, Existing::Replace).await?;
     }

@@ -75,7 +75,7 @@ impl Catalog {
             session.rollback().await?;
             return Ok(0);
         }
-        change_register(&mut session, person, SOURCES_KIND, |folder| folder.gain(&new)).await?;
+        change_register(&mut session, person, SOURCES_KIND, |counted| counted.gain(&new)).await?;
         self.conclude(session).await?;
         Ok(new.len())
     }

@@ -8,9 +8,9 @@ use uuid::Uuid;
 use super::document::{Change, Changed, Document, DocumentKind, DocumentStamp, Link, NAME_COLUMN, values};
 use super::same_ids::{BY_DOCUMENT, links_of_one, own};
 use crate::catalog::Catalog;
+use crate::catalog::counted_rows::{CountedRows, read_counted};
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
-use crate::catalog::folders::{Folder, read_folder};
 use crate::catalog::inserting::Existing;
 use crate::catalog::orphans::refuse_condemned;
 use crate::catalog::rows::{id, text};
@@ -19,7 +19,7 @@ use crate::catalog::verified_rows::VerifiedRow;
 use crate::catalog::witness::Attempts;
 use crate::model::ids::PersonId;
 
-type Folders = BTreeMap<(PersonId, DocumentKind), Folder>;
+type Counts = BTreeMap<(PersonId, DocumentKind), CountedRows>;
 
 impl Catalog {
     /// Makes all changes durable and visible to every node, or none of them. People who are new are created.
@@ -52,17 +52,17 @@ impl Catalog {
     ) -> Result<Changed, CatalogError> {
         let people: BTreeSet<PersonId> = changes.iter().map(Change::owner).collect();
         let mut session = self.change_of(&people).await?;
-        let mut folders = Folders::new();
+        let mut counts = Counts::new();
         for change in changes {
-            let outcome = apply(&mut session, &mut folders, change).await?;
+            let outcome = apply(&mut session, &mut counts, change).await?;
             if outcome != Changed::Done {
                 session.rollback().await?;
                 return Ok(outcome);
             }
         }
-        let rows = folders
+        let rows = counts
             .into_iter()
-            .map(|((person, kind), folder)| folder.values(person, kind.as_str()))
+            .map(|((person, kind), counted)| counted.values(person, kind.as_str()))
             .collect();
         session.insert(&FOLDERS, rows, Existing::Replace).await?;
         refuse_condemned(&mut session, objects.iter().map(String::as_str).collect()).await?;
@@ -80,45 +80,41 @@ impl Change {
     }
 }
 
-async fn apply(
-    session: &mut Session,
-    folders: &mut Folders,
-    change: Change,
-) -> Result<Changed, CatalogError> {
+async fn apply(session: &mut Session, counts: &mut Counts, change: Change) -> Result<Changed, CatalogError> {
     let (kind, person) = match &change {
         Change::Insert { document, .. } | Change::Update { document, .. } => (document.kind, document.person),
         Change::Remove { kind, person, .. } | Change::Expect { kind, person, .. } => (*kind, *person),
     };
-    let mut folder = match folders.get(&(person, kind)) {
-        Some(folder) => *folder,
-        None => read_folder(session, person, kind.as_str()).await?,
+    let mut counted = match counts.get(&(person, kind)) {
+        Some(counted) => *counted,
+        None => read_counted(session, person, kind.as_str()).await?,
     };
     let outcome = match change {
         Change::Insert {
             document,
             links,
             limit,
-        } => insert(session, &mut folder, document, links, limit).await?,
+        } => insert(session, &mut counted, document, links, limit).await?,
         Change::Update {
             document,
             expected,
             links,
-        } => update(session, &mut folder, document, expected, links).await?,
+        } => update(session, &mut counted, document, expected, links).await?,
         Change::Remove {
             kind,
             id,
             person,
             expected,
-        } => remove(session, &mut folder, (kind, id), person, expected).await?,
-        Change::Expect { stamp, .. } => expect(folder, stamp),
+        } => remove(session, &mut counted, (kind, id), person, expected).await?,
+        Change::Expect { stamp, .. } => expect(counted, stamp),
     };
-    folders.insert((person, kind), folder);
+    counts.insert((person, kind), counted);
     Ok(outcome)
 }
 
 async fn insert(
     session: &mut Session,
-    folder: &mut Folder,
+    counted: &mut CountedRows,
     document: Document,
     links: Vec<Link>,
     limit: u64,
@@ -127,7 +123,7 @@ async fn insert(
     if let Some(taken) = name_taken(session, &document).await? {
         return Ok(taken);
     }
-    if folder.documents.unsigned_abs() >= limit {
+    if counted.count.unsigned_abs() >= limit {
         let kind = document.kind;
         return Ok(Changed::LimitReached { kind, limit });
     }
@@ -135,15 +131,15 @@ async fn insert(
     let written = session
         .insert(&DOCUMENTS, vec![values(document)], Existing::Refuse)
         .await?;
-    folder.documents += 1;
-    folder.digest ^= all_of(&written.checksums);
-    folder.digest ^= insert_links(session, person, owner, links).await?;
+    counted.count += 1;
+    counted.digest ^= all_of(&written.checksums);
+    counted.digest ^= insert_links(session, person, owner, links).await?;
     Ok(Changed::Done)
 }
 
 async fn update(
     session: &mut Session,
-    folder: &mut Folder,
+    counted: &mut CountedRows,
     document: Document,
     expected: i64,
     links: Option<Vec<Link>>,
@@ -160,17 +156,17 @@ async fn update(
     let written = session
         .insert(&DOCUMENTS, vec![values(document)], Existing::Replace)
         .await?;
-    folder.digest ^= before.checksum ^ all_of(&written.checksums);
+    counted.digest ^= before.checksum ^ all_of(&written.checksums);
     if let Some(links) = links {
-        folder.digest ^= remove_links(session, person, owner).await?;
-        folder.digest ^= insert_links(session, person, owner, links).await?;
+        counted.digest ^= remove_links(session, person, owner).await?;
+        counted.digest ^= insert_links(session, person, owner, links).await?;
     }
     Ok(Changed::Done)
 }
 
 async fn remove(
     session: &mut Session,
-    folder: &mut Folder,
+    counted: &mut CountedRows,
     (kind, document): (DocumentKind, Uuid),
     person: PersonId,
     expected: i64,
@@ -184,15 +180,15 @@ async fn remove(
             vec![text(kind.as_str()), id(document)],
         )
         .await?;
-    folder.documents -= 1;
-    folder.digest ^= before.checksum ^ remove_links(session, person, document).await?;
+    counted.count -= 1;
+    counted.digest ^= before.checksum ^ remove_links(session, person, document).await?;
     Ok(Changed::Done)
 }
 
 /// Whether these are the documents that somebody read. Their versions are in the checksums of their rows, and
 /// so in the digest.
-fn expect(folder: Folder, stamp: DocumentStamp) -> Changed {
-    if folder.documents == stamp.documents && i64::from(folder.digest) == stamp.digest {
+fn expect(counted: CountedRows, stamp: DocumentStamp) -> Changed {
+    if counted.count == stamp.documents && i64::from(counted.digest) == stamp.digest {
         Changed::Done
     } else {
         Changed::Overtaken

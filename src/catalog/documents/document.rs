@@ -173,7 +173,7 @@ pub struct DocumentStamp {
     pub(super) documents: i64,
     pub(super) versions: i64,
     pub(super) latest: i64,
-    /// That of the folder.
+    /// That under which these documents and their links are counted.
     pub(super) digest: i64,
 }
 

@@ -1,16 +1,16 @@
-//! Finds documents: by id, name, link or age, or all of a folder, verified against the folder's digest.
+//! Finds documents: by id, name, link or age, or all of a kind, verified against their digest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
 use super::document::{Document, DocumentCursor, DocumentKind, DocumentStamp, document_of};
-use super::folder_links::links_of_folder;
+use super::links_of_kind::links_of_kind;
 use crate::catalog::Catalog;
+use crate::catalog::counted_rows::{CountedRows, read_counted};
 use crate::catalog::damage::besides_rows;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
-use crate::catalog::folders::{Folder, read_folder};
 use crate::catalog::registers::REGISTERS;
 use crate::catalog::rows::{id, text};
 use crate::catalog::sound_rows::WithDamage;
@@ -26,7 +26,7 @@ const BY_CHANGE: &str = "documents_by_change";
 /// How many documents are in memory at once while all of a person's are read.
 const PAGE: usize = 1000;
 
-/// The next documents of a folder.
+/// The next documents of a kind.
 const AFTER: &str = "WHERE person = $1 AND kind = $2 AND (created_at, document) > ($3, $4) \
                      ORDER BY created_at, document LIMIT $5";
 
@@ -303,7 +303,7 @@ fn sum_of_kind(by_person: &str) -> String {
     )
 }
 
-/// The documents of a folder, verified to be complete.
+/// The documents of a kind, verified to be complete.
 async fn verified(
     session: &mut Session,
     person: PersonId,
@@ -314,19 +314,19 @@ async fn verified(
     Ok(documents)
 }
 
-/// Passes the documents of a folder to `each`, oldest first; returns their stamp. Fails if they are not all
-/// that were ever stored in it.
+/// Passes the documents of a kind to `each`, oldest first; returns their stamp. Fails if they are not all that
+/// must be there.
 async fn look_at_all(
     session: &mut Session,
     person: PersonId,
     kind: DocumentKind,
     each: impl FnMut(Document) + Send,
 ) -> Result<DocumentStamp, CatalogError> {
-    let folder = read_folder(session, person, kind.as_str()).await?;
+    let counted = read_counted(session, person, kind.as_str()).await?;
     let (found, mut stamp) = pass_all(session, person, kind, each).await?;
-    if found == folder {
-        stamp.documents = folder.documents;
-        stamp.digest = i64::from(folder.digest);
+    if found == counted {
+        stamp.documents = counted.count;
+        stamp.digest = i64::from(counted.digest);
         return Ok(stamp);
     }
     Err(CatalogError::corrupt(format!(
@@ -335,25 +335,25 @@ async fn look_at_all(
     )))
 }
 
-/// What the folder of a person's documents of one kind says where those that are there are all.
-pub(in crate::catalog) async fn folder_of_documents(
+/// The count of a person's documents of one kind if those that are there are all.
+pub(in crate::catalog) async fn counted_documents(
     session: &mut Session,
     person: PersonId,
     kind: DocumentKind,
-) -> Result<Folder, CatalogError> {
+) -> Result<CountedRows, CatalogError> {
     let (found, _) = pass_all(session, person, kind, |_| ()).await?;
     Ok(found)
 }
 
-/// Passes the documents of a folder to `each`, oldest first; returns how many there are with their digest,
+/// Passes the documents of a kind to `each`, oldest first; returns how many there are with their digest,
 /// and their versions.
 async fn pass_all(
     session: &mut Session,
     person: PersonId,
     kind: DocumentKind,
     mut each: impl FnMut(Document) + Send,
-) -> Result<(Folder, DocumentStamp), CatalogError> {
-    let mut found = Folder::default();
+) -> Result<(CountedRows, DocumentStamp), CatalogError> {
+    let mut found = CountedRows::default();
     let mut stamp = DocumentStamp::default();
     let (mut created_at, mut last) = (Instant::MIN.micros(), Uuid::nil());
     loop {
@@ -377,7 +377,7 @@ async fn pass_all(
             break;
         }
     }
-    for link in links_of_folder(session, person, kind.as_str(), found.documents).await? {
+    for link in links_of_kind(session, person, kind.as_str(), found.count).await? {
         found.digest ^= link.checksum;
     }
     Ok((found, stamp))

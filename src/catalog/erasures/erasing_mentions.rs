@@ -7,11 +7,11 @@ use uuid::Uuid;
 
 use super::owned_groups;
 use crate::catalog::Catalog;
+use crate::catalog::counted_rows::{read_counted, write_counted};
 use crate::catalog::database::{Session, Value};
 use crate::catalog::documents::{BY_DOCUMENT, DocumentKind, links_of_one};
 use crate::catalog::erasure::Erasure;
 use crate::catalog::errors::CatalogError;
-use crate::catalog::folders::{read_folder, write_folder};
 use crate::catalog::granting::{INVITES, MEMBER_OF, SHARED_WITH_PERSON};
 use crate::catalog::rows::{id, text};
 use crate::catalog::tables::{DOCUMENTS, LINKS};
@@ -176,10 +176,10 @@ async fn recount(
     more: i64,
     digest: u32,
 ) -> Result<(), CatalogError> {
-    let mut folder = read_folder(session, owner, kind).await?;
-    folder.documents += more;
-    folder.digest ^= digest;
-    write_folder(session, owner, kind, folder).await
+    let mut counted = read_counted(session, owner, kind).await?;
+    counted.count += more;
+    counted.digest ^= digest;
+    write_counted(session, owner, kind, counted).await
 }
 
 #[cfg(test)]

@@ -109,8 +109,8 @@ impl Catalog {
         let written = session.insert(table, vec![rewritten], Existing::Replace).await?;
         let after = written.checksums.first().copied().unwrap_or_default();
         if let Some(kind) = kind {
-            change_register(&mut session, owner, &kind, |folder| {
-                folder.digest ^= before ^ after;
+            change_register(&mut session, owner, &kind, |counted| {
+                counted.digest ^= before ^ after;
             })
             .await?;
         }
@@ -217,7 +217,7 @@ fn place_of_owner(table: &Table) -> usize {
     owner.unwrap_or_default()
 }
 
-/// The kind of the folder in which a row is counted with its checksum, if it is.
+/// The kind under which a row is counted with its checksum, if it is.
 fn counted_as(table: &Table, row: &VerifiedRow) -> Result<Option<String>, CatalogError> {
     let kind = match table.name {
         name if name == DOCUMENTS.name => row.text(0)?,

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::counted_rows::CountedRows;
 use crate::catalog::errors::CatalogError;
-use crate::catalog::folders::Folder;
 use crate::catalog::registers::{DEFINITIONS_KIND, REGISTERS, SOURCES_KIND};
 use crate::catalog::rows::{Ledger, PartitionRow};
 use crate::catalog::tables::{
@@ -37,15 +37,15 @@ pub struct LostRows(BTreeMap<String, (i64, u32)>);
 
 #[derive(Debug, Default)]
 struct Count {
-    said: Folder,
-    found: Folder,
+    said: CountedRows,
+    found: CountedRows,
 }
 
 impl Count {
     /// How many rows are lost, and the exclusive or of their checksums.
     const fn lost(&self) -> (i64, u32) {
         (
-            self.said.documents - self.found.documents,
+            self.said.count - self.found.count,
             self.said.digest ^ self.found.digest,
         )
     }
@@ -72,8 +72,8 @@ impl EstateCounts {
         match table.name {
             name if name == LEDGERS.name => {
                 let ledger = Ledger::of(row)?;
-                self.partitions.said = Folder {
-                    documents: ledger.partitions,
+                self.partitions.said = CountedRows {
+                    count: ledger.partitions,
                     digest: ledger.digest,
                 };
             }
@@ -81,8 +81,8 @@ impl EstateCounts {
                 self.partitions.found.gain(&checksum);
                 let partition = PartitionRow::of(row)?;
                 let mut count = TypeCount::default();
-                count.rows.said = Folder {
-                    documents: partition.pieces + partition.dead,
+                count.rows.said = CountedRows {
+                    count: partition.pieces + partition.dead,
                     digest: partition.digest,
                 };
                 self.of_types.insert(partition.data_type.0.to_string(), count);
@@ -103,7 +103,7 @@ impl EstateCounts {
             name if name == DEFINITIONS.name => self.of_kind(DEFINITIONS_KIND).found.gain(&checksum),
             name if name == DOCUMENTS.name => self.of_kind(row.text(0)?).found.gain(&checksum),
             name if name == LINKS.name => self.links ^= row.checksum,
-            name if name == FOLDERS.name => self.of_kind(row.text(1)?).said = Folder::read(row)?,
+            name if name == FOLDERS.name => self.of_kind(row.text(1)?).said = CountedRows::read(row)?,
             _ => {}
         }
         Ok(())
@@ -155,7 +155,7 @@ impl EstateCounts {
         let mut digest = self.links;
         for (kind, Count { said, found }) in &self.of_kinds {
             let is_register = REGISTERS.contains(&kind.as_str());
-            if said.documents != found.documents || is_register && said.digest != found.digest {
+            if said.count != found.count || is_register && said.digest != found.digest {
                 return lost(format!("{kind} are not those that were written"));
             }
             digest ^= said.digest ^ found.digest;

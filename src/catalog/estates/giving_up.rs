@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use crate::catalog::Catalog;
+use crate::catalog::counted_rows::{CountedRows, read_counted, write_counted};
 use crate::catalog::database::{Patience, Session};
-use crate::catalog::documents::{DocumentKind, folder_of_documents};
+use crate::catalog::documents::{DocumentKind, counted_documents};
 use crate::catalog::erasure::refuse_erased;
 use crate::catalog::errors::CatalogError;
-use crate::catalog::folders::{Folder, read_folder, write_folder};
 use crate::catalog::inserting::Existing;
 use crate::catalog::ledgers::lock_if_known;
 use crate::catalog::registers::{DEFINITIONS_KIND, SOURCES_KIND};
@@ -104,30 +104,30 @@ pub(super) async fn take_for_all(
         }
     }
     for kind in DocumentKind::ALL {
-        let found = folder_of_documents(session, person, kind).await?;
-        take_folder(session, person, kind.as_str(), found, &mut given_up).await?;
+        let found = counted_documents(session, person, kind).await?;
+        take_counted(session, person, kind.as_str(), found, &mut given_up).await?;
     }
     for (table, kind) in [(&SOURCES, SOURCES_KIND), (&DEFINITIONS, DEFINITIONS_KIND)] {
         let rows = session.select(table, OF_PERSON, vec![id(person.0)]).await?;
-        take_folder(session, person, kind, Folder::of(&rows), &mut given_up).await?;
+        take_counted(session, person, kind, CountedRows::of(&rows), &mut given_up).await?;
     }
     take_partitions(session, person, now, &mut given_up).await?;
     Ok(given_up)
 }
 
-async fn take_folder(
+async fn take_counted(
     session: &mut Session,
     person: PersonId,
     kind: &str,
-    found: Folder,
+    found: CountedRows,
     given_up: &mut Vec<String>,
 ) -> Result<(), CatalogError> {
-    let said = read_folder(session, person, kind).await?;
+    let said = read_counted(session, person, kind).await?;
     if said == found {
         return Ok(());
     }
     given_up.push(difference(kind, found, said));
-    write_folder(session, person, kind, found).await
+    write_counted(session, person, kind, found).await
 }
 
 /// Makes each partition what its pieces and dead rows are, and the ledger what the partitions are. Last,
@@ -143,22 +143,22 @@ async fn take_partitions(
     let ledger = ledgers
         .first()
         .map_or_else(|| Ok(Ledger::empty(person)), Ledger::of)?;
-    let mut there = Folder::default();
+    let mut there = CountedRows::default();
     let mut said: BTreeMap<TypeId, (PartitionRow, u32)> = BTreeMap::new();
     for row in session.select(&PARTITIONS, OF_PERSON, key()).await? {
         there.gain(&[row.checksum]);
         let partition = PartitionRow::of(&row)?;
         said.insert(partition.data_type.clone(), (partition, row.checksum));
     }
-    let in_ledger = Folder {
-        documents: ledger.partitions,
+    let in_ledger = CountedRows {
+        count: ledger.partitions,
         digest: ledger.digest,
     };
     if there != in_ledger {
         given_up.push(difference("partitions", there, in_ledger));
     }
     let (found, sequence) = partitions_there(session, person, now, &said).await?;
-    let mut there = Folder::default();
+    let mut there = CountedRows::default();
     for (data_type, found) in found {
         let said = said.remove(&data_type);
         if let Some((said, checksum)) = &said
@@ -195,7 +195,7 @@ async fn take_partitions(
     }
     let ledger = Ledger {
         sequence: ledger.sequence.max(sequence) + 1,
-        partitions: there.documents,
+        partitions: there.count,
         digest: there.digest,
         ..ledger
     };
@@ -251,9 +251,9 @@ async fn partitions_there(
     Ok((found, last))
 }
 
-fn difference(what: &str, found: Folder, said: Folder) -> String {
-    if found.documents == said.documents {
+fn difference(what: &str, found: CountedRows, said: CountedRows) -> String {
+    if found.count == said.count {
         return format!("{what} are not those that were written");
     }
-    format!("{what}: there are {}, not {}", found.documents, said.documents)
+    format!("{what}: there are {}, not {}", found.count, said.count)
 }

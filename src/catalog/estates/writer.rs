@@ -58,11 +58,11 @@ impl Catalog {
         let ledger = session
             .select(&LEDGERS, "WHERE person = $1", vec![id(person.0)])
             .await?;
-        let folders = session
+        let counts = session
             .select(&FOLDERS, "WHERE person = $1", vec![id(person.0)])
             .await?;
-        let only_sessions = folders.iter().all(|folder| {
-            folder
+        let only_sessions = counts.iter().all(|counted| {
+            counted
                 .text(1)
                 .is_ok_and(|kind| kind == DocumentKind::Session.as_str())
         });

@@ -1,6 +1,6 @@
 //! Finds the links of all documents that a person has of one kind, from the side where there is less to read.
 //!
-//! Each link is verified; whether they are all is for the folder's digest to tell.
+//! Each link is verified; whether they are all is for the digest of the kind to tell.
 
 use super::same_ids::own;
 use crate::catalog::database::{Session, Value};
@@ -20,7 +20,7 @@ const LINKS_OF_PERSON: &str =
     "SELECT COUNT(*) FROM (SELECT 1 FROM links WHERE person = $1 LIMIT $2) AS counted";
 
 /// The links of the documents of this kind, of which there are so many.
-pub(super) async fn links_of_folder(
+pub(super) async fn links_of_kind(
     session: &mut Session,
     person: PersonId,
     kind: &str,

@@ -1,7 +1,7 @@
-//! Folders: how many documents, or rows of another kind, a person has, with their digest, so that a vanished
-//! row is noticed like a changed one.
+//! How many rows of one kind a person has, with their digest, so that a vanished row is noticed like a changed
+//! one.
 //!
-//! A folder changes in the same transaction as its contents, while its person is locked. Knows counts; knows
+//! A count changes in the same transaction as what it counts, while its person is locked. Knows counts; knows
 //! nothing of what is counted.
 
 use super::database::{Session, Value};
@@ -14,42 +14,42 @@ use crate::model::ids::PersonId;
 
 /// The number of rows of one kind, and the exclusive or of the checksums of all that must exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Folder {
-    pub documents: i64,
+pub(super) struct CountedRows {
+    pub count: i64,
     pub digest: u32,
 }
 
-impl Folder {
+impl CountedRows {
     /// Adds rows with these checksums.
     pub(super) fn gain(&mut self, checksums: &[u32]) {
-        self.documents += checksums.len() as i64;
+        self.count += checksums.len() as i64;
         self.digest = checksums.iter().fold(self.digest, |digest, one| digest ^ one);
     }
 
     /// What a row of `folders` says.
     pub(super) fn read(row: &VerifiedRow) -> Result<Self, CatalogError> {
         Ok(Self {
-            documents: row.int(2)?,
+            count: row.int(2)?,
             digest: digest(row.int(3)?)?,
         })
     }
 
     pub(super) fn of(rows: &[VerifiedRow]) -> Self {
-        let mut folder = Self::default();
+        let mut counted = Self::default();
         let checksums: Vec<u32> = rows.iter().map(|row| row.checksum).collect();
-        folder.gain(&checksums);
-        folder
+        counted.gain(&checksums);
+        counted
     }
 
     /// As the value of a `meta` row.
     pub(super) fn written(self) -> String {
-        format!("{} {}", self.documents, self.digest)
+        format!("{} {}", self.count, self.digest)
     }
 
     pub(super) fn parse(written: &str) -> Option<Self> {
-        let (documents, digest) = written.split_once(' ')?;
+        let (count, digest) = written.split_once(' ')?;
         Some(Self {
-            documents: documents.parse().ok()?,
+            count: count.parse().ok()?,
             digest: digest.parse().ok()?,
         })
     }
@@ -59,31 +59,33 @@ impl Folder {
         vec![
             id(person.0),
             text(kind),
-            Value::Int(self.documents),
+            Value::Int(self.count),
             Value::Int(i64::from(self.digest)),
         ]
     }
 }
 
-pub(super) async fn read_folder(
+pub(super) async fn read_counted(
     session: &mut Session,
     person: PersonId,
     kind: &str,
-) -> Result<Folder, CatalogError> {
+) -> Result<CountedRows, CatalogError> {
     let values = vec![id(person.0), text(kind)];
     let found = session
         .select(&FOLDERS, "WHERE person = $1 AND kind = $2", values)
         .await?;
-    found.first().map_or(Ok(Folder::default()), Folder::read)
+    found
+        .first()
+        .map_or(Ok(CountedRows::default()), CountedRows::read)
 }
 
-pub(super) async fn write_folder(
+pub(super) async fn write_counted(
     session: &mut Session,
     person: PersonId,
     kind: &str,
-    folder: Folder,
+    counted: CountedRows,
 ) -> Result<(), CatalogError> {
-    let row = folder.values(person, kind);
+    let row = counted.values(person, kind);
     session.insert(&FOLDERS, vec![row], Existing::Replace).await?;
     Ok(())
 }
