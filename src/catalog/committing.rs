@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use uuid::Uuid;
 
 use super::Catalog;
+use super::counted_rows::SOURCES_KIND;
 use super::database::{Patience, Session, Value};
 use super::dated_ahead::is_ahead;
 use super::errors::CatalogError;
@@ -17,7 +18,7 @@ use super::inserting::Existing;
 use super::ledgers::{PEOPLE_AT_ONCE, lock_people};
 use super::orphans::{paths_of, refuse_condemned};
 use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, SeenSource, Stamp};
-use super::registers::{SOURCES_KIND, change_register};
+use super::registers::change_register;
 use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_of, piece_values, text};
 use super::tables::{DEAD_ROWS, LEDGERS, PARTITIONS, PIECES, SOURCES, UPDATES, UPLOADS};
 use super::updates::{minute_of, take_minutes_from};

@@ -1,8 +1,7 @@
-//! How many rows of one kind a person has, with their digest, so that a vanished row is noticed like a changed
-//! one.
+//! Counts a person's rows of one kind, with their digest: a vanished row is noticed like a changed one.
 //!
-//! A count changes in the same transaction as what it counts, while its person is locked. Knows counts; knows
-//! nothing of what is counted.
+//! A count changes in the same transaction as what it counts, while its person is locked. Knows which kinds
+//! are counted beside documents; knows nothing of what their rows mean.
 
 use super::database::{Session, Value};
 use super::errors::CatalogError;
@@ -11,6 +10,11 @@ use super::rows::{digest, id, text};
 use super::tables::FOLDERS;
 use super::verified_rows::VerifiedRow;
 use crate::model::ids::PersonId;
+
+pub(super) const SOURCES_KIND: &str = "sources";
+pub(super) const DEFINITIONS_KIND: &str = "definitions";
+/// All kinds that are counted and are no documents.
+pub(super) const REGISTERS: [&str; 2] = [SOURCES_KIND, DEFINITIONS_KIND];
 
 /// The number of rows of one kind, and the exclusive or of the checksums of all that must exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

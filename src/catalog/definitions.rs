@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::Catalog;
-use super::counted_rows::{CountedRows, read_counted};
+use super::counted_rows::{CountedRows, DEFINITIONS_KIND, read_counted};
 use super::database::Value;
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::records::StoredDefinition;
-use super::registers::{DEFINITIONS_KIND, change_register};
+use super::registers::change_register;
 use super::rows::{id, text};
 use super::tables::DEFINITIONS;
 use super::verified_rows::VerifiedRow;

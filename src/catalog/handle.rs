@@ -8,24 +8,16 @@ use super::database::{Address, Database, SERVER_PARAMETERS, Session, is_file_the
 #[cfg(test)]
 use super::disturbance::Disturbance;
 use super::errors::CatalogError;
+use super::found::{FoundAt, found_in};
 use super::known_states::KnownStates;
+use super::migrations;
 use super::turns::Turns;
 use super::witness::Witnesses;
-use super::{identity, migrations};
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
 
 /// How many connections to a server are opened at most where nobody says.
 const USUAL_CONNECTIONS: u32 = 16;
-
-/// What there is at an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FoundAt {
-    Nothing,
-    /// The tables of a catalogue that knows nobody and belongs to no object store: opening one was refused.
-    Tables,
-    Catalogue,
-}
 
 /// The catalogue. Cheap to clone; all clones share their connections.
 #[derive(Clone)]
@@ -118,7 +110,7 @@ impl Catalog {
 
     async fn look(address: &str) -> Result<FoundAt, CatalogError> {
         let database = Database::open(address, 1).await?;
-        let found = identity::found_in(&database).await;
+        let found = found_in(&database).await;
         database.close().await;
         found
     }

@@ -2,41 +2,16 @@
 
 use uuid::Uuid;
 
-use super::database::{Database, Session};
+use super::Catalog;
 use super::documents::DocumentKind;
 use super::errors::CatalogError;
+use super::found::IDENTITY;
 use super::inserting::Existing;
 use super::rows::text;
-use super::tables::{META, PEOPLE};
-use super::{Catalog, FoundAt};
+use super::tables::META;
 
-/// The names of the facts.
-const IDENTITY: &str = "store:identity";
+/// The name of the fact.
 const REPAIR: &str = "repair:unfinished";
-
-/// What there is in a database.
-pub(super) async fn found_in(database: &Database) -> Result<FoundAt, CatalogError> {
-    let mut session = database.read().await?;
-    let found = found_by(&mut session).await?;
-    session.commit().await?;
-    Ok(found)
-}
-
-async fn found_by(session: &mut Session) -> Result<FoundAt, CatalogError> {
-    if !session.has_table("schema_versions").await? {
-        return Ok(FoundAt::Nothing);
-    }
-    let identity = "SELECT name FROM meta WHERE name = $1";
-    for (table, sql, values) in [
-        (&META, identity, vec![text(IDENTITY)]),
-        (&PEOPLE, "SELECT person FROM people LIMIT 1", Vec::new()),
-    ] {
-        if session.has_table(table.name).await? && !session.fetch(sql.to_owned(), values).await?.is_empty() {
-            return Ok(FoundAt::Catalogue);
-        }
-    }
-    Ok(FoundAt::Tables)
-}
 
 impl Catalog {
     /// The identity of the store that belongs to this catalogue. `None`: not settled yet.

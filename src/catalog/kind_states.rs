@@ -3,10 +3,9 @@
 //! Knows nothing of what was made from it, nor of where that is kept.
 
 use super::Catalog;
-use super::counted_rows::CountedRows;
+use super::counted_rows::{CountedRows, DEFINITIONS_KIND};
 use super::documents::DocumentKind;
-use super::ledgers::PersonState;
-use super::registers::DEFINITIONS_KIND;
+use super::known_states::PersonState;
 use super::rows::{id, text};
 use super::tables::FOLDERS;
 use crate::model::ids::PersonId;

@@ -7,12 +7,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ahash::HashMap;
 
-use super::ledgers::PersonState;
 use super::log_index::LogState;
 use crate::model::ids::PersonId;
 
 /// How many people are known at most.
 const MOST_PEOPLE: usize = 10_000;
+
+/// The state of everything that belongs to a person: what they stored, defined, wrote and prefer. While it
+/// stays the same, none of that has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PersonState {
+    pub(super) sequence: i64,
+    pub(super) partitions: i64,
+    /// When pieces are rewritten, which changes no record, only this changes.
+    pub(super) digest: u32,
+}
+
+#[cfg(test)]
+impl PersonState {
+    /// How many changes there were.
+    #[must_use]
+    pub const fn changes(self) -> i64 {
+        self.sequence
+    }
+}
 
 /// The states that people had in one state of the log. Cheap to clone; all clones share the states.
 #[derive(Clone, Debug, Default)]

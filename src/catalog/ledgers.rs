@@ -12,7 +12,8 @@ use super::erasure::refuse_erased;
 use super::errors::CatalogError;
 use super::estates::manifests::note_no_manifests;
 use super::inserting::Existing;
-use super::registers::{enrol, new_person};
+use super::known_states::PersonState;
+use super::roster::{enrol, new_person};
 use super::rows::{Ledger, id};
 use super::tables::{LEDGERS, PARTITIONS};
 use super::verified_rows::one_of;
@@ -22,25 +23,6 @@ use crate::model::time::Instant;
 
 /// How many people's ledgers or partitions one statement reads.
 pub(super) const PEOPLE_AT_ONCE: usize = 64;
-
-/// The state of everything that belongs to a person: what they stored, defined, wrote and prefer. While it
-/// stays the same, none of that has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PersonState {
-    sequence: i64,
-    partitions: i64,
-    /// When pieces are rewritten, which changes no record, only this changes.
-    digest: u32,
-}
-
-#[cfg(test)]
-impl PersonState {
-    /// How many changes there were.
-    #[must_use]
-    pub const fn changes(self) -> i64 {
-        self.sequence
-    }
-}
 
 impl Catalog {
     /// The present state of what belongs to a person; `None` for somebody who never had anything. Reads one

@@ -4,7 +4,7 @@
 
 use super::database::{Database, Session, Value};
 use super::errors::CatalogError;
-use super::registers::register_all;
+use super::first_counts::register_all;
 use crate::model::time::Instant;
 
 /// From this version on, the rows of people, sources and definitions are counted.

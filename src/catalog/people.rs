@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::Catalog;
+use super::counted_rows::SOURCES_KIND;
 use super::database::{Patience, Row, Value};
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::ledgers::create_people;
 use super::records::{Effect, KeptUpload, KeyCount, KnownPerson, KnownSource};
-use super::registers::SOURCES_KIND;
 use super::rows::{id, text};
 use super::sound_rows::WithDamage;
 use super::tables::{PEOPLE, SOURCES, UPLOADS};

@@ -7,12 +7,13 @@ use uuid::Uuid;
 
 use super::Catalog;
 use super::committing::source_id;
+use super::counted_rows::SOURCES_KIND;
 use super::database::{Patience, Value};
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::ledgers::{create_people, lock_for_change};
 use super::records::{KnownPerson, KnownSource};
-use super::registers::{SOURCES_KIND, change_register};
+use super::registers::change_register;
 use super::rows::{id, optional_text, text};
 use super::tables::{PEOPLE, SOURCES};
 use crate::model::ids::PersonId;

@@ -7,11 +7,10 @@ use uuid::Uuid;
 use super::document::{Document, DocumentCursor, DocumentKind, DocumentStamp, document_of};
 use super::links_of_kind::links_of_kind;
 use crate::catalog::Catalog;
-use crate::catalog::counted_rows::{CountedRows, read_counted};
+use crate::catalog::counted_rows::{CountedRows, REGISTERS, read_counted};
 use crate::catalog::damage::besides_rows;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
-use crate::catalog::registers::REGISTERS;
 use crate::catalog::rows::{id, text};
 use crate::catalog::sound_rows::WithDamage;
 use crate::catalog::tables::{DOCUMENTS, FOLDERS, LINKS};
@@ -314,8 +313,8 @@ async fn verified(
     Ok(documents)
 }
 
-/// Passes the documents of a kind to `each`, oldest first; returns their stamp. Fails if they are not all that
-/// must be there.
+/// Passes the documents of a kind to `each`, oldest first; returns their stamp. Fails if they are not all
+/// that must be there.
 async fn look_at_all(
     session: &mut Session,
     person: PersonId,

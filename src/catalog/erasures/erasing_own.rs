@@ -6,7 +6,7 @@
 use crate::catalog::Catalog;
 use crate::catalog::erasure::Erasure;
 use crate::catalog::errors::CatalogError;
-use crate::catalog::registers::strike;
+use crate::catalog::roster::strike;
 use crate::catalog::rows::{id, text};
 use crate::catalog::tables::{ALL, ERASURES, META, ORPHANS, PEOPLE, PIECES, RETIRED_OBJECTS, Table};
 use crate::catalog::verified_rows::one_of;

@@ -8,11 +8,12 @@
 use super::mentions::{naming, page_after};
 use super::rewriting::rewrite;
 use crate::catalog::Catalog;
+use crate::catalog::counted_rows::{DEFINITIONS_KIND, SOURCES_KIND};
 use crate::catalog::database::{Session, Value};
 use crate::catalog::erasure::Erasure;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::inserting::Existing;
-use crate::catalog::registers::{DEFINITIONS_KIND, SOURCES_KIND, change_register};
+use crate::catalog::registers::change_register;
 use crate::catalog::tables::{ACCESS_LOG, DEFINITIONS, DOCUMENTS, PEOPLE, SOURCES, Table, UPLOADS};
 use crate::catalog::verified_rows::VerifiedRow;
 use crate::model::ids::PersonId;

@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::counted_rows::CountedRows;
+use crate::catalog::counted_rows::{CountedRows, DEFINITIONS_KIND, REGISTERS, SOURCES_KIND};
 use crate::catalog::errors::CatalogError;
-use crate::catalog::registers::{DEFINITIONS_KIND, REGISTERS, SOURCES_KIND};
 use crate::catalog::rows::{Ledger, PartitionRow};
 use crate::catalog::tables::{
     DEAD_ROWS, DEFINITIONS, DOCUMENTS, FOLDERS, LEDGERS, LINKS, PARTITIONS, PIECES, SOURCES, Table,

@@ -7,14 +7,15 @@
 use std::collections::BTreeMap;
 
 use crate::catalog::Catalog;
-use crate::catalog::counted_rows::{CountedRows, read_counted, write_counted};
+use crate::catalog::counted_rows::{
+    CountedRows, DEFINITIONS_KIND, SOURCES_KIND, read_counted, write_counted,
+};
 use crate::catalog::database::{Patience, Session};
 use crate::catalog::documents::{DocumentKind, counted_documents};
 use crate::catalog::erasure::refuse_erased;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::inserting::Existing;
 use crate::catalog::ledgers::lock_if_known;
-use crate::catalog::registers::{DEFINITIONS_KIND, SOURCES_KIND};
 use crate::catalog::rows::{DeadRow, Ledger, PartitionRow, id, piece_of};
 use crate::catalog::tables::{DEAD_ROWS, DEFINITIONS, LEDGERS, PARTITIONS, PIECES, SOURCES};
 use crate::model::ids::PersonId;

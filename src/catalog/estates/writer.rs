@@ -11,7 +11,7 @@ use crate::catalog::documents::DocumentKind;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::inserting::Existing;
 use crate::catalog::reading::{read_partitions, verify_partitions};
-use crate::catalog::registers::enrol;
+use crate::catalog::roster::enrol;
 use crate::catalog::rows::{Ledger, id};
 use crate::catalog::tables::{DOCUMENTS, FOLDERS, LEDGERS, LINKS, MANIFESTS, PEOPLE, PIECES};
 use crate::catalog::verified_rows::VerifiedRow;
