@@ -12,11 +12,11 @@
 //! says that its repair is unfinished.
 
 mod from_objects;
+mod report;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures::TryStreamExt as _;
-use uuid::Uuid;
 
 use super::begun_anew::manifests_above;
 use super::erase;
@@ -38,21 +38,10 @@ use crate::store::orphans::orphaned_pieces;
 use crate::store::piece::ObjectName;
 use from_objects::from_objects;
 
+pub use report::RebuildReport;
+
 /// The number of objects that are looked at together.
 const PATHS_AT_ONCE: usize = 1_000;
-
-/// The result of a repair.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RebuildReport {
-    /// Describes what was done.
-    pub done: Vec<String>,
-    /// Describes what is damaged and was left out, though the repair may be finished.
-    pub wrong: Vec<String>,
-    /// Describes what could not be done. If there is anything, the repair is unfinished.
-    pub failed: Vec<String>,
-    /// The identity of the store, if the catalogue is made from that.
-    pub store: Option<Uuid>,
-}
 
 /// Fills a catalogue that knows nothing, or whose repair was interrupted, from the store. Leaves any other as
 /// it is.

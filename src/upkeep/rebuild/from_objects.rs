@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use futures::StreamExt as _;
 
-use super::RebuildReport;
+use super::report::RebuildReport;
 use crate::catalog::records::{Bounds, Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange, Stamp};
 use crate::model::ids::{PieceId, RecordId};
 use crate::store::StoreError;
