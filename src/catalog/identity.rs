@@ -1,4 +1,4 @@
-//! Says which object store belongs to this catalogue, and whether its repair was finished.
+//! Says which object store belongs to this catalogue, and whether its rebuild was finished.
 
 use uuid::Uuid;
 
@@ -10,8 +10,8 @@ use super::inserting::Existing;
 use super::rows::text;
 use super::tables::META;
 
-/// The name of the fact.
-const REPAIR: &str = "repair:unfinished";
+/// The name of the fact that says since when the catalogue is being rebuilt, as it was called from the start.
+const REBUILD: &str = "repair:unfinished";
 
 impl Catalog {
     /// The identity of the store that belongs to this catalogue. `None`: not settled yet.
@@ -41,17 +41,18 @@ impl Catalog {
     }
 
     /// Since when the catalogue is being rebuilt, if that is not finished.
-    pub async fn unfinished_repair(&self) -> Result<Option<String>, CatalogError> {
-        self.meta(REPAIR).await
+    pub async fn unfinished_rebuild(&self) -> Result<Option<String>, CatalogError> {
+        self.meta(REBUILD).await
     }
 
-    pub async fn begin_repair(&self) -> Result<(), CatalogError> {
+    /// Marks the catalogue as being rebuilt, from now on and until that is finished.
+    pub async fn begin_rebuild(&self) -> Result<(), CatalogError> {
         let now = self.now().await?;
-        self.set_meta(REPAIR, &now.to_string()).await
+        self.set_meta(REBUILD, &now.to_string()).await
     }
 
-    pub async fn finish_repair(&self) -> Result<(), CatalogError> {
-        self.forget_meta(REPAIR).await
+    pub async fn finish_rebuild(&self) -> Result<(), CatalogError> {
+        self.forget_meta(REBUILD).await
     }
 
     /// Whether anything is known of anybody. People who were created only to have a token, and the sessions

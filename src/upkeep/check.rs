@@ -84,7 +84,7 @@ pub async fn check(
 }
 
 /// Describes the damage within a catalogue: rows that differ from what was written, and missing rows, also
-/// those that a repair has not brought back yet.
+/// those that a rebuild has not brought back yet.
 pub async fn catalogue_complaints(catalog: &Catalog) -> Result<Vec<String>, StoreError> {
     let mut complaints = catalog.complaints().await?;
     complaints.extend(unfinished_complaint(catalog).await?);
@@ -101,7 +101,7 @@ pub async fn catalogue_complaints(catalog: &Catalog) -> Result<Vec<String>, Stor
 
 /// Says that a catalogue is being made anew. Damage in what it says of that is a damaged row like others.
 async fn unfinished_complaint(catalog: &Catalog) -> Result<Option<String>, StoreError> {
-    let since = sound(catalog.unfinished_repair().await)?.flatten();
+    let since = sound(catalog.unfinished_rebuild().await)?.flatten();
     Ok(since.map(|since| {
         format!(
             "the catalogue is being made anew since {since}, and that is not finished: run `almanac check \

@@ -4,7 +4,7 @@
 //! object that nothing names and nobody retired was left by an interrupted write, or a running write is about
 //! to commit it. It is noticed, condemned after a long while, and removed in a later round: once it is
 //! condemned, the catalogue refuses to name it. A catalogue that knows nothing has no garbage: nothing is
-//! collected with a catalogue without people or with an unfinished repair, or when an improbably large part
+//! collected with a catalogue without people or with an unfinished rebuild, or when an improbably large part
 //! of the store would go.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -112,7 +112,7 @@ pub async fn forbidden(stores: &UpkeepStores) -> Result<Option<&'static str>, St
     if !stores.catalog.knows_anything().await? {
         return Ok(Some("the catalogue knows nothing of anybody"));
     }
-    let is_unfinished = stores.catalog.unfinished_repair().await?.is_some();
+    let is_unfinished = stores.catalog.unfinished_rebuild().await?.is_some();
     Ok(is_unfinished.then_some("a repair of the catalogue was not finished"))
 }
 
@@ -233,7 +233,7 @@ pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
 
 /// Notices orphans among all objects; returns how many objects there are, and how many are orphans. Retired
 /// objects are none: it is known why nothing names them, and they are removed when their time is over. Those
-/// that a repair kept do not count at all: they say nothing of whether this is the right catalogue.
+/// that a rebuild kept do not count at all: they say nothing of whether this is the right catalogue.
 async fn notice(stores: &UpkeepStores, beyond: &BeyondCatalogue) -> Result<(usize, usize), StoreError> {
     let (mut all, mut orphans) = (0, 0);
     for kept in CollectedKind::ALL {

@@ -97,7 +97,7 @@ pub struct Settled {
 }
 
 /// Makes sure that the two are a pair. Makes them one if both are new, or if they are from before there were
-/// identities. `insist`: the operator knows that they are, and gives up what an unfinished repair has not
+/// identities. `insist`: the operator knows that they are, and gives up what an unfinished rebuild has not
 /// brought back.
 pub async fn settle(
     catalog: &Catalog,
@@ -105,7 +105,7 @@ pub async fn settle(
     ids: &dyn IdSource,
     insist: bool,
 ) -> Result<Settled, ApartError> {
-    let unfinished = catalog.unfinished_repair().await?;
+    let unfinished = catalog.unfinished_rebuild().await?;
     if let Some(since) = unfinished.clone().filter(|_| !insist) {
         return Err(ApartError::Unfinished { since });
     }
@@ -113,19 +113,19 @@ pub async fn settle(
         identity: paired(catalog, objects, ids, insist).await?,
         given_up: match unfinished {
             None => Vec::new(),
-            Some(since) => give_up_repair(catalog, objects, &since).await?,
+            Some(since) => give_up_rebuild(catalog, objects, &since).await?,
         },
     })
 }
 
-/// Ends a repair that was not finished, as the operator wants it, and says what is given up by that.
-async fn give_up_repair(
+/// Ends a rebuild that was not finished, as the operator wants it, and says what is given up by that.
+async fn give_up_rebuild(
     catalog: &Catalog,
     objects: &ObjectStorage,
     since: &str,
 ) -> Result<Vec<String>, ApartError> {
     let beyond = BeyondCatalogue::find(catalog, objects).await?;
-    catalog.finish_repair().await?;
+    catalog.finish_rebuild().await?;
     let mut given_up = vec![format!(
         "the catalogue was being made anew since {since}, and that is given up: nothing more comes back by \
          it, and what of the store the catalogue does not name is garbage from now on"

@@ -9,7 +9,7 @@
 //! record, the later one counts, and what was in the catalogue alone is lost.
 //!
 //! It can be interrupted anywhere: a person is restored in one transaction, and until all are, the catalogue
-//! says that its repair is unfinished.
+//! says that its rebuild is unfinished.
 
 mod from_objects;
 mod report;
@@ -43,11 +43,11 @@ pub use report::RebuildReport;
 /// The number of objects that are looked at together.
 const PATHS_AT_ONCE: usize = 1_000;
 
-/// Fills a catalogue that knows nothing, or whose repair was interrupted, from the store. Leaves any other as
-/// it is.
+/// Fills a catalogue that knows nothing, or whose rebuild was interrupted, from the store. Leaves any other
+/// as it is.
 pub async fn rebuild(stores: &UpkeepStores) -> Result<RebuildReport, ApartError> {
     let mut rebuilt = RebuildReport::default();
-    let is_continued = stores.catalog.unfinished_repair().await?.is_some();
+    let is_continued = stores.catalog.unfinished_rebuild().await?.is_some();
     if !is_continued && stores.catalog.knows_anything().await? {
         return Ok(rebuilt);
     }
@@ -58,7 +58,7 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<RebuildReport, ApartError>
     if people.is_empty() && !has_erased && !is_continued && !is_left_alone(stores).await? {
         return Ok(rebuilt);
     }
-    stores.catalog.begin_repair().await?;
+    stores.catalog.begin_rebuild().await?;
     // From now on the two are a pair, whatever the lost catalogue said.
     let identity = identity::read_or_give(stores.objects(), stores.ids.next()).await?;
     stores.catalog.replace_store_identity(identity).await?;
@@ -78,7 +78,7 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<RebuildReport, ApartError>
     }
     keep_orphaned_parts(stores, &mut rebuilt).await?;
     if rebuilt.failed.is_empty() {
-        stores.catalog.finish_repair().await?;
+        stores.catalog.finish_rebuild().await?;
     }
     Ok(rebuilt)
 }
@@ -141,7 +141,7 @@ async fn people_with_manifests(stores: &UpkeepStores) -> Result<BTreeSet<PersonI
 /// Leaves out people whose erasure the store remembers, and enters all erasures. Returns whether one of them
 /// was not done: then there is still something to look for, however long ago it began. What is left of these
 /// people goes when the erasure continues, which removes the last sign of them at the end. Where it cannot be
-/// read whether they came back, nothing becomes of them or of their erasure, and the repair is unfinished.
+/// read whether they came back, nothing becomes of them or of their erasure, and the rebuild is unfinished.
 async fn heed_erasures(
     stores: &UpkeepStores,
     people: &mut BTreeSet<PersonId>,

@@ -119,7 +119,7 @@ impl Manifest {
             StoreError::Corrupt { what } | StoreError::Catalog(CatalogError::Corrupt { what }) => {
                 StoreError::corrupt(format!("manifest {}: {what}", self.path))
             }
-            // The same row twice, the key of somebody else's, or what another repair put back meanwhile.
+            // The same row twice, the key of somebody else's, or what another rebuild put back meanwhile.
             StoreError::Catalog(CatalogError::Exists { what }) => {
                 StoreError::corrupt(format!("manifest {}: {what} already exists", self.path))
             }

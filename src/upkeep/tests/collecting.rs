@@ -268,16 +268,16 @@ async fn whoever_knows_nobody_collects_nothing() {
 }
 
 #[tokio::test]
-async fn nothing_is_collected_while_a_repair_is_unfinished() {
+async fn nothing_is_collected_while_a_rebuild_is_unfinished() {
     let bench = Bench::new().await;
     bench.put(&many(100, 10, LAST_DAY_OF_2023), true).await;
     orphan(&bench).await;
-    bench.stores.catalog.begin_repair().await.unwrap();
+    bench.stores.catalog.begin_rebuild().await.unwrap();
     for _ in 0..4 {
         assert_eq!(round(&bench).await, 0);
         bench.pass(ORPHAN_AGE + CONDEMNED_AGE);
     }
-    bench.stores.catalog.finish_repair().await.unwrap();
+    bench.stores.catalog.finish_rebuild().await.unwrap();
     let mut removed = 0;
     for _ in 0..4 {
         removed += round(&bench).await;
@@ -314,7 +314,7 @@ async fn an_improbable_part_of_the_store_stays_unless_the_operator_insists() {
 }
 
 #[tokio::test]
-async fn objects_that_a_repair_kept_are_neither_orphans_nor_a_reason_to_collect_nothing() {
+async fn objects_that_a_rebuild_kept_are_neither_orphans_nor_a_reason_to_collect_nothing() {
     let bench = Bench::new().await;
     bench.put(&many(100, 10, LAST_DAY_OF_2023), true).await;
     let PartitionKey { person, data_type } = &bench.key;

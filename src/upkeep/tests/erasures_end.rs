@@ -201,10 +201,10 @@ async fn whoever_may_have_come_back_after_an_erasure_keeps_nobody_else_out_of_a_
     assert_eq!(rebuilt.failed.len(), 1, "{rebuilt:?}");
     assert_eq!(catalog.people_ids().await.unwrap(), [friend]);
     assert_eq!(catalog.erasure_of(person).await.unwrap(), None);
-    assert!(catalog.unfinished_repair().await.unwrap().is_some());
+    assert!(catalog.unfinished_rebuild().await.unwrap().is_some());
     std::fs::write(&file, content).unwrap();
     let rebuilt = rebuild(&bench.stores).await.unwrap();
     assert_eq!(rebuilt.failed, [""; 0]);
     assert_eq!(bench.visible().await.len(), 3, "{rebuilt:?}");
-    assert_eq!(catalog.unfinished_repair().await.unwrap(), None);
+    assert_eq!(catalog.unfinished_rebuild().await.unwrap(), None);
 }

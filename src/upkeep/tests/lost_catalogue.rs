@@ -614,7 +614,7 @@ async fn replaced_objects_are_deleted_only_after_the_manifest_names_what_took_th
 }
 
 #[tokio::test]
-async fn an_interrupted_repair_is_continued_and_one_persons_object_stops_nobody_elses() {
+async fn an_interrupted_rebuild_is_continued_and_one_persons_object_stops_nobody_elses() {
     let directory = tempfile::tempdir().unwrap();
     let local = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
     let faults = Arc::new(Faults::default());
@@ -636,10 +636,10 @@ async fn an_interrupted_repair_is_continued_and_one_persons_object_stops_nobody_
     faults.once(Operation::Get, Fault::Fail);
     let first = rebuild(&bench.stores).await.unwrap();
     assert_eq!((first.done.len(), first.failed.len()), (2, 1), "{first:?}");
-    assert!(bench.stores.catalog.unfinished_repair().await.unwrap().is_some());
+    assert!(bench.stores.catalog.unfinished_rebuild().await.unwrap().is_some());
     let second = rebuild(&bench.stores).await.unwrap();
     assert_eq!((second.done.len(), second.failed.len()), (1, 0), "{second:?}");
-    assert_eq!(bench.stores.catalog.unfinished_repair().await.unwrap(), None);
+    assert_eq!(bench.stores.catalog.unfinished_rebuild().await.unwrap(), None);
     for (person, rows) in expected {
         bench.key.person = person;
         assert_eq!(bench.visible().await, rows);
@@ -706,7 +706,7 @@ async fn who_got_a_token_before_they_came_back_is_written_down_above_what_they_c
     let bench = written_down().await;
     let (person, rows) = (bench.key.person, bench.visible().await);
     let bench = bench.without_catalogue().await;
-    bench.stores.catalog.begin_repair().await.unwrap();
+    bench.stores.catalog.begin_rebuild().await.unwrap();
     bench.stores.catalog.ensure_person(person, None).await.unwrap();
     assert_eq!(rebuild(&bench.stores).await.unwrap().failed, [""; 0]);
     assert_eq!(bench.visible().await, rows);

@@ -183,14 +183,14 @@ async fn an_installation_from_before_is_adopted_if_its_objects_are_there() {
 }
 
 #[tokio::test]
-async fn a_repair_that_is_unfinished_and_a_store_that_cannot_be_read_are_refused() {
+async fn a_rebuild_that_is_unfinished_and_a_store_that_cannot_be_read_are_refused() {
     let bench = Bench::new().await;
-    bench.stores.catalog.begin_repair().await.unwrap();
+    bench.stores.catalog.begin_rebuild().await.unwrap();
     assert!(matches!(
         settled(&bench).await,
         Err(ApartError::Unfinished { .. })
     ));
-    bench.stores.catalog.finish_repair().await.unwrap();
+    bench.stores.catalog.finish_rebuild().await.unwrap();
     bench
         .stores
         .objects()
@@ -204,12 +204,12 @@ async fn a_repair_that_is_unfinished_and_a_store_that_cannot_be_read_are_refused
 }
 
 #[tokio::test]
-async fn an_operator_who_knows_ends_a_repair_that_cannot_be_finished() {
+async fn an_operator_who_knows_ends_a_rebuild_that_cannot_be_finished() {
     let bench = Bench::new().await;
     let identity = settled(&bench).await.unwrap();
     bench.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
     let catalog = &bench.stores.catalog;
-    catalog.begin_repair().await.unwrap();
+    catalog.begin_rebuild().await.unwrap();
     assert!(matches!(
         settled(&bench).await,
         Err(ApartError::Unfinished { .. })

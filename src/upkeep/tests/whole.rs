@@ -208,14 +208,14 @@ async fn a_copy_cannot_be_served_before_all_that_belongs_to_it_is_there() {
 #[tokio::test]
 async fn a_copy_of_what_is_being_made_anew_does_not_pass_for_everything() {
     let bench = lived_in().await;
-    bench.stores.catalog.begin_repair().await.unwrap();
+    bench.stores.catalog.begin_rebuild().await.unwrap();
     let directory = tempfile::tempdir().unwrap();
     let told = copied(&bench, directory.path()).await.wrong;
     assert!(
         matches!(told.as_slice(), [told] if told.contains("almanac check --repair")),
         "{told:?}"
     );
-    bench.stores.catalog.finish_repair().await.unwrap();
+    bench.stores.catalog.finish_rebuild().await.unwrap();
     let directory = tempfile::tempdir().unwrap();
     assert_eq!(copied(&bench, directory.path()).await.wrong, [""; 0]);
 }
