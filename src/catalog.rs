@@ -69,6 +69,7 @@ pub use committing::Hold;
 pub use definitions::DefinitionsStamp;
 pub use deletions::NoticedDeletion;
 pub use errors::CatalogError;
+pub use facts::SCRUB_FACTS;
 pub use found::FoundAt;
 pub use handle::Catalog;
 pub use kind_states::KindState;

@@ -45,7 +45,7 @@ impl std::fmt::Debug for Tickets {
 impl Tickets {
     /// Tickets with the secret in `catalog`, which is made if there is none.
     pub async fn open(catalog: &Catalog) -> Result<Self, CatalogError> {
-        let secret = catalog.settled_meta(SECRET, &new_secret()).await?;
+        let secret = catalog.settled_fact(SECRET, &new_secret()).await?;
         Self::keyed_with(secret.as_bytes())
     }
 

@@ -10,11 +10,13 @@ use super::rows::text;
 use super::tables::META;
 
 /// The prefix of the names of notes about damaged objects.
-const DAMAGE: &str = "damage:";
+pub(super) const DAMAGE: &str = "damage:";
+/// The prefix of the names of facts about the progress of a scrub, which name an object or a person.
+pub const SCRUB_FACTS: &str = "scrub:";
 
 impl Catalog {
     /// A fact about the catalogue as a whole.
-    pub async fn meta(&self, name: &str) -> Result<Option<String>, CatalogError> {
+    pub async fn fact(&self, name: &str) -> Result<Option<String>, CatalogError> {
         let found = self
             .database
             .select(&META, "WHERE name = $1", vec![text(name)])
@@ -27,8 +29,8 @@ impl Catalog {
 
     /// A fact about the catalogue as a whole; `None` also for one that is damaged. For what says nothing that
     /// must be known, and is replaced where it is missing.
-    pub async fn sound_meta(&self, name: &str) -> Result<Option<String>, CatalogError> {
-        match self.meta(name).await {
+    pub async fn sound_fact(&self, name: &str) -> Result<Option<String>, CatalogError> {
+        match self.fact(name).await {
             Err(CatalogError::Corrupt { .. }) => Ok(None),
             found => found,
         }
@@ -36,8 +38,8 @@ impl Catalog {
 
     /// A fact about the catalogue as a whole. Stores `proposal` first if there is none yet; it then holds on
     /// every node.
-    pub async fn settled_meta(&self, name: &str, proposal: &str) -> Result<String, CatalogError> {
-        if let Some(settled) = self.meta(name).await? {
+    pub async fn settled_fact(&self, name: &str, proposal: &str) -> Result<String, CatalogError> {
+        if let Some(settled) = self.fact(name).await? {
             return Ok(settled);
         }
         let mut session = self.database.write().await?;
@@ -45,11 +47,12 @@ impl Catalog {
             .insert(&META, vec![vec![text(name), text(proposal)]], Existing::Keep)
             .await?;
         session.commit().await?;
-        let settled = self.meta(name).await?;
+        let settled = self.fact(name).await?;
         settled.ok_or_else(|| CatalogError::corrupt(format!("{name} was settled and is gone")))
     }
 
-    pub async fn set_meta(&self, name: &str, value: &str) -> Result<(), CatalogError> {
+    /// Notes a fact about the catalogue as a whole, instead of what was noted under its name before.
+    pub async fn set_fact(&self, name: &str, value: &str) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
         session
             .insert(&META, vec![vec![text(name), text(value)]], Existing::Replace)
@@ -58,7 +61,7 @@ impl Catalog {
     }
 
     /// Forgets a fact about the catalogue as a whole.
-    pub async fn forget_meta(&self, name: &str) -> Result<(), CatalogError> {
+    pub async fn forget_fact(&self, name: &str) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
         forget(&mut session, name).await?;
         session.commit().await
@@ -66,7 +69,7 @@ impl Catalog {
 
     /// Marks an object as damaged, until `forget_damage` is called for it.
     pub async fn note_damage(&self, path: &str, what: &str) -> Result<(), CatalogError> {
-        self.set_meta(&format!("{DAMAGE}{path}"), what).await
+        self.set_fact(&format!("{DAMAGE}{path}"), what).await
     }
 
     /// Objects known to be damaged, each with a description of the damage.
@@ -90,7 +93,7 @@ impl Catalog {
     }
 
     pub async fn forget_damage(&self, path: &str) -> Result<(), CatalogError> {
-        self.forget_meta(&format!("{DAMAGE}{path}")).await
+        self.forget_fact(&format!("{DAMAGE}{path}")).await
     }
 }
 

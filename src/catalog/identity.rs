@@ -16,7 +16,7 @@ const REBUILD: &str = "repair:unfinished";
 impl Catalog {
     /// The identity of the store that belongs to this catalogue. `None`: not settled yet.
     pub async fn store_identity(&self) -> Result<Option<Uuid>, CatalogError> {
-        let Some(written) = self.meta(IDENTITY).await? else {
+        let Some(written) = self.fact(IDENTITY).await? else {
             return Ok(None);
         };
         match written.parse() {
@@ -37,22 +37,22 @@ impl Catalog {
 
     /// Settles which store belongs to this catalogue, whatever was settled before.
     pub async fn replace_store_identity(&self, identity: Uuid) -> Result<(), CatalogError> {
-        self.set_meta(IDENTITY, &identity.to_string()).await
+        self.set_fact(IDENTITY, &identity.to_string()).await
     }
 
     /// Since when the catalogue is being rebuilt, if that is not finished.
     pub async fn unfinished_rebuild(&self) -> Result<Option<String>, CatalogError> {
-        self.meta(REBUILD).await
+        self.fact(REBUILD).await
     }
 
     /// Marks the catalogue as being rebuilt, from now on and until that is finished.
     pub async fn begin_rebuild(&self) -> Result<(), CatalogError> {
         let now = self.now().await?;
-        self.set_meta(REBUILD, &now.to_string()).await
+        self.set_fact(REBUILD, &now.to_string()).await
     }
 
     pub async fn finish_rebuild(&self) -> Result<(), CatalogError> {
-        self.forget_meta(REBUILD).await
+        self.forget_fact(REBUILD).await
     }
 
     /// Whether anything is known of anybody. People who were created only to have a token, and the sessions

@@ -69,7 +69,7 @@ pub async fn as_dated(stores: &UpkeepStores, erasure: &Erasure, now: Instant) ->
         return Ok(*erasure);
     }
     let name = noticed_key(erasure);
-    let written = stores.catalog.sound_meta(&name).await?;
+    let written = stores.catalog.sound_fact(&name).await?;
     let noticed = written.and_then(|written| written.parse().ok());
     let noticed = noticed
         .map(Instant::from_micros)
@@ -79,7 +79,7 @@ pub async fn as_dated(stores: &UpkeepStores, erasure: &Erasure, now: Instant) ->
             mark = %erasure.mark,
             "a clock was ahead when an erasure began, and was put right: it takes its time from now on"
         );
-        stores.catalog.set_meta(&name, &now.micros().to_string()).await?;
+        stores.catalog.set_fact(&name, &now.micros().to_string()).await?;
     }
     Ok(Erasure {
         begun_at: noticed.unwrap_or(now),
@@ -137,7 +137,7 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<(), Store
     }
     stores.catalog.note_erasure(&erasure).await?;
     if erasure.is_over() && dated.begun_at != erasure.begun_at {
-        stores.catalog.forget_meta(&noticed_key(&erasure)).await?;
+        stores.catalog.forget_fact(&noticed_key(&erasure)).await?;
     }
     searched.left.map_or(Ok(()), Err)
 }

@@ -45,7 +45,7 @@ impl Scouring {
             return Ok(());
         }
         self.catalog
-            .set_meta(&self.note, &format!("{note}{WAITING}"))
+            .set_fact(&self.note, &format!("{note}{WAITING}"))
             .await
     }
 
@@ -62,11 +62,11 @@ impl Scouring {
             return Ok(());
         }
         self.catalog.scour().await?;
-        self.catalog.set_meta(&self.note, &now.micros().to_string()).await
+        self.catalog.set_fact(&self.note, &now.micros().to_string()).await
     }
 
     async fn read(&self) -> Result<String, CatalogError> {
-        match self.catalog.meta(&self.note).await {
+        match self.catalog.fact(&self.note).await {
             // What is damaged may have said that something waits.
             Err(CatalogError::Corrupt { .. }) => Ok(WAITING.to_owned()),
             note => Ok(note?.unwrap_or_default()),

@@ -14,7 +14,7 @@ use super::repair::renew_manifest;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::dated_ahead::is_ahead;
 use crate::catalog::records::{Footer, Piece, Place};
-use crate::catalog::{CatalogError, ObjectCursor};
+use crate::catalog::{CatalogError, ObjectCursor, SCRUB_FACTS};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
@@ -28,11 +28,11 @@ const STEP_MANIFESTS: usize = 32;
 /// All objects are checked once in this time.
 const ROUND_LENGTH: Duration = Duration::from_hours(168);
 
-/// Where the catalogue keeps the progress of the round, and the end of the last one. Where these are damaged,
-/// a round begins anew at worst.
-const PLACE_KEY: &str = "scrub:place";
-const MANIFESTS_KEY: &str = "scrub:manifests";
-const ROUND_END_KEY: &str = "scrub:ended";
+/// The facts by which the catalogue keeps the progress of the round, and the end of the last one. Where these
+/// are damaged, a round begins anew at worst.
+const PLACE: &str = "place";
+const MANIFESTS: &str = "manifests";
+const ROUND_END: &str = "ended";
 
 /// The progress of this node, which holds only until another node goes on from the same place.
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ impl Scrub {
         }
         // The next step may be another node's.
         if let Some(last) = self.after.as_ref().filter(|last| Some(*last) != saved.as_ref()) {
-            stores.catalog.set_meta(PLACE_KEY, &last.written()).await?;
+            stores.catalog.set_fact(&fact(PLACE), &last.written()).await?;
         }
         if is_through && look_at_manifests(stores, corrupt).await? {
             self.after = None;
@@ -93,24 +93,29 @@ impl Scrub {
 }
 
 async fn end_round(stores: &UpkeepStores) -> Result<(), StoreError> {
-    stores.catalog.set_meta(PLACE_KEY, "").await?;
+    stores.catalog.set_fact(&fact(PLACE), "").await?;
     let now = stores.catalog.now().await?;
     Ok(stores
         .catalog
-        .set_meta(ROUND_END_KEY, &now.micros().to_string())
+        .set_fact(&fact(ROUND_END), &now.micros().to_string())
         .await?)
+}
+
+/// The full name of a fact.
+fn fact(name: &str) -> String {
+    format!("{SCRUB_FACTS}{name}")
 }
 
 /// Where the round that is under way has got to.
 async fn place(stores: &UpkeepStores) -> Result<Option<ObjectCursor>, StoreError> {
-    let place = stores.catalog.sound_meta(PLACE_KEY).await?;
+    let place = stores.catalog.sound_fact(&fact(PLACE)).await?;
     Ok(place.and_then(|place| ObjectCursor::parse(&place)))
 }
 
 /// Whether the last round ended long enough ago, or by a clock that was ahead and was put right since: nobody
 /// knows when that was.
 async fn is_time(stores: &UpkeepStores) -> Result<bool, StoreError> {
-    let ended = stores.catalog.sound_meta(ROUND_END_KEY).await?;
+    let ended = stores.catalog.sound_fact(&fact(ROUND_END)).await?;
     let Some(ended) = ended.and_then(|ended| ended.parse().ok()) else {
         return Ok(true);
     };
@@ -148,7 +153,7 @@ async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter
 
 /// Checks the newest manifests of the next few people. Whether those of everybody are checked in this round.
 async fn look_at_manifests(stores: &UpkeepStores, corrupt: &Counter) -> Result<bool, StoreError> {
-    let saved = stores.catalog.sound_meta(MANIFESTS_KEY).await?;
+    let saved = stores.catalog.sound_fact(&fact(MANIFESTS)).await?;
     let after: Option<PersonId> = saved.as_deref().and_then(|saved| saved.parse().ok());
     let people = stores.catalog.people_ids().await?;
     let mut waiting = people
@@ -177,7 +182,7 @@ async fn look_at_manifests(stores: &UpkeepStores, corrupt: &Counter) -> Result<b
         place.clear();
     }
     if saved.as_ref() != Some(&place) {
-        stores.catalog.set_meta(MANIFESTS_KEY, &place).await?;
+        stores.catalog.set_fact(&fact(MANIFESTS), &place).await?;
     }
     failed.map_or(Ok(is_through), Err)
 }

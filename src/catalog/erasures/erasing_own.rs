@@ -6,6 +6,7 @@
 use crate::catalog::Catalog;
 use crate::catalog::erasure::Erasure;
 use crate::catalog::errors::CatalogError;
+use crate::catalog::facts::{DAMAGE, SCRUB_FACTS};
 use crate::catalog::roster::strike;
 use crate::catalog::rows::{id, text};
 use crate::catalog::tables::{ALL, ERASURES, META, ORPHANS, PEOPLE, PIECES, RETIRED_OBJECTS, Table};
@@ -18,8 +19,6 @@ const ROWS_AT_ONCE: i64 = 1_000;
 const PIECES_AT_ONCE: i64 = 64;
 /// How many rows one statement removes by their keys.
 const KEYS_AT_ONCE: usize = 64;
-/// Facts that name objects; no other fact names a person.
-const FACTS_OF_OBJECTS: &str = "(name LIKE 'damage:%' OR name LIKE 'scrub:%')";
 
 impl Catalog {
     /// Removes some of the person's own rows. `false` when there were none, or the erasure is over.
@@ -82,7 +81,10 @@ impl Catalog {
         for table in [&RETIRED_OBJECTS, &ORPHANS] {
             removed += self.erase_named(erasure, table, "path LIKE $1", &objects).await?;
         }
-        let of_person = format!("{FACTS_OF_OBJECTS} AND (name LIKE $1 OR value LIKE $1)");
+        // Facts that name objects or people; no other fact names a person.
+        let of_person = format!(
+            "(name LIKE '{DAMAGE}%' OR name LIKE '{SCRUB_FACTS}%') AND (name LIKE $1 OR value LIKE $1)"
+        );
         removed += self
             .erase_named(erasure, &META, &of_person, &format!("%{person}%"))
             .await?;

@@ -43,7 +43,7 @@ pub(super) async fn note(
 
 /// The groups that were noted.
 pub(super) async fn noted(catalog: &Catalog, mark: ErasureMark) -> Result<Vec<Uuid>, CatalogError> {
-    let written = catalog.meta(&name(mark)).await?.unwrap_or_default();
+    let written = catalog.fact(&name(mark)).await?.unwrap_or_default();
     let groups = written.split_whitespace().map(str::parse);
     groups
         .collect::<Result<_, _>>()

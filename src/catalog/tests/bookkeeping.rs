@@ -196,9 +196,9 @@ async fn preferences_and_meta_are_kept() {
             (Some("Ada"), Some("{\"zone\":\"UTC\"}"))
         );
         let name = Uuid::now_v7().to_string();
-        assert_eq!(bench.catalog.meta(&name).await.unwrap(), None);
-        bench.catalog.set_meta(&name, "1").await.unwrap();
-        assert_eq!(bench.catalog.meta(&name).await.unwrap().as_deref(), Some("1"));
+        assert_eq!(bench.catalog.fact(&name).await.unwrap(), None);
+        bench.catalog.set_fact(&name, "1").await.unwrap();
+        assert_eq!(bench.catalog.fact(&name).await.unwrap().as_deref(), Some("1"));
     }
 }
 

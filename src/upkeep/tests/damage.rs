@@ -172,6 +172,6 @@ async fn a_scrub_whose_notes_are_damaged_begins_anew_and_replaces_them() {
     Scrub::default().step(stores, &corrupt).await.unwrap();
     assert!(!Scrub::is_due(stores).await.unwrap());
     for note in notes {
-        assert!(stores.catalog.meta(note).await.unwrap().is_some(), "{note}");
+        assert!(stores.catalog.fact(note).await.unwrap().is_some(), "{note}");
     }
 }

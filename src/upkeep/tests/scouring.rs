@@ -22,8 +22,8 @@ async fn round(bench: &Bench) {
 
 async fn make_known_and_remove(bench: &Bench) {
     let catalog = &bench.stores.catalog;
-    catalog.set_meta("a secret", SECRET).await.unwrap();
-    catalog.forget_meta("a secret").await.unwrap();
+    catalog.set_fact("a secret", SECRET).await.unwrap();
+    catalog.forget_fact("a secret").await.unwrap();
     assert!(is_known(bench));
 }
 
