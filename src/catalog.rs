@@ -77,5 +77,5 @@ pub use known_states::PersonState;
 pub use objects::{ObjectCursor, RetiredObject};
 pub use orphans::OrphanTotals;
 pub use registers::{RegisteredCounts, SourcesState};
-pub use sound_rows::WithDamage;
+pub use sound_rows::Sound;
 pub use subject::Subject;

@@ -9,7 +9,7 @@ use super::database::Value;
 use super::errors::CatalogError;
 use super::records::{CompactionCandidate, TailBacklog};
 use super::rows::id;
-use super::sound_rows::WithDamage;
+use super::sound_rows::Sound;
 use super::tables::{PARTITIONS, PIECES};
 use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::TypeId;
@@ -20,10 +20,10 @@ const USUAL_RATIO: i64 = 4;
 
 impl Catalog {
     /// Partitions with rows in the tail, the longest waiting first. Damaged rows are set aside.
-    pub async fn tail_backlog(&self) -> Result<WithDamage<TailBacklog>, CatalogError> {
+    pub async fn tail_backlog(&self) -> Result<Sound<TailBacklog>, CatalogError> {
         let mut backlog: HashMap<(PersonId, TypeId), TailBacklog> = HashMap::new();
-        let WithDamage { sound, set_aside } = self
-            .with_damage(&PIECES, "WHERE path IS NULL ORDER BY created_at", Vec::new())
+        let Sound { sound, set_aside } = self
+            .sound_rows(&PIECES, "WHERE path IS NULL ORDER BY created_at", Vec::new())
             .await?;
         for row in sound {
             let (person, data_type) = (row.id(0, PersonId::from_slice)?, TypeId(row.text(1)?.into()));
@@ -52,7 +52,7 @@ impl Catalog {
                 .then_with(|| one.data_type.cmp(&other.data_type))
                 .then_with(|| one.person.cmp(&other.person))
         });
-        Ok(WithDamage {
+        Ok(Sound {
             sound: backlog,
             set_aside,
         })
@@ -80,9 +80,9 @@ impl Catalog {
     pub async fn compaction_candidates(
         &self,
         pieces: i64,
-    ) -> Result<WithDamage<CompactionCandidate>, CatalogError> {
+    ) -> Result<Sound<CompactionCandidate>, CatalogError> {
         let rest = "WHERE pieces >= $1 OR dead > 0 ORDER BY pieces DESC";
-        let rows = self.with_damage(&PARTITIONS, rest, vec![Value::Int(pieces)]);
+        let rows = self.sound_rows(&PARTITIONS, rest, vec![Value::Int(pieces)]);
         rows.await?.try_map(|row| {
             Ok(CompactionCandidate {
                 person: row.id(0, PersonId::from_slice)?,

@@ -11,7 +11,7 @@ use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::rows::{id, text};
-use super::sound_rows::WithDamage;
+use super::sound_rows::Sound;
 use super::tables::DELETIONS;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
@@ -67,10 +67,7 @@ impl Catalog {
 
     /// Partitions noticed before `moment`, oldest notice first; a thousand at most. Damaged notices are set
     /// aside.
-    pub async fn deletions_before(
-        &self,
-        moment: Instant,
-    ) -> Result<WithDamage<NoticedDeletion>, CatalogError> {
+    pub async fn deletions_before(&self, moment: Instant) -> Result<Sound<NoticedDeletion>, CatalogError> {
         let rest = "WHERE noticed_at < $1 AND data_type <> $2 ORDER BY noticed_at, person, data_type";
         let values = vec![Value::Int(moment.micros()), text(WRITTEN_DOWN)];
         self.deletions(rest, values).await
@@ -83,7 +80,7 @@ impl Catalog {
         &self,
         moment: Option<Instant>,
         after: Option<PersonId>,
-    ) -> Result<WithDamage<NoticedDeletion>, CatalogError> {
+    ) -> Result<Sound<NoticedDeletion>, CatalogError> {
         let moment = moment.unwrap_or(AT_ONCE).micros();
         let after = after.map_or_else(|| Value::Bytes(Vec::new()), |person| id(person.0));
         let rest = "WHERE data_type = $1 AND noticed_at < $2 AND person > $3 ORDER BY person";
@@ -95,7 +92,7 @@ impl Catalog {
         &self,
         rest: &str,
         values: Vec<Value>,
-    ) -> Result<WithDamage<NoticedDeletion>, CatalogError> {
+    ) -> Result<Sound<NoticedDeletion>, CatalogError> {
         let rows = self.sound_page(&DELETIONS, rest, values, PAGE).await?;
         rows.try_map(|row| {
             Ok(NoticedDeletion {

@@ -26,7 +26,7 @@ use super::errors::CatalogError;
 use super::estates::row_of;
 use super::inserting::Existing;
 use super::rows::id;
-use super::sound_rows::WithDamage;
+use super::sound_rows::Sound;
 use super::tables::{
     ALL, DEFINITIONS, DOCUMENTS, ERASURES, FOLDERS, LEDGERS, LINKS, MANIFESTS, PARTITIONS, SOURCES, Table,
 };
@@ -148,8 +148,8 @@ impl Catalog {
     }
 
     /// The erasures that were ever noted here, without damaged ones. Whose these are must not stay in a log.
-    pub async fn sound_erasures(&self) -> Result<WithDamage<Erasure>, CatalogError> {
-        let found = self.with_damage(&ERASURES, "", Vec::new()).await?;
+    pub async fn sound_erasures(&self) -> Result<Sound<Erasure>, CatalogError> {
+        let found = self.sound_rows(&ERASURES, "", Vec::new()).await?;
         found.try_map(|row| Erasure::of(&row))
     }
 
@@ -162,8 +162,8 @@ impl Catalog {
 
     /// The erasures that are not over, without damaged ones, the longest under way first. Whose damaged ones
     /// are must not stay in a log.
-    pub async fn sound_erasures_under_way(&self) -> Result<WithDamage<Erasure>, CatalogError> {
-        let found = self.with_damage(&ERASURES, UNDER_WAY, Vec::new()).await?;
+    pub async fn sound_erasures_under_way(&self) -> Result<Sound<Erasure>, CatalogError> {
+        let found = self.sound_rows(&ERASURES, UNDER_WAY, Vec::new()).await?;
         found.try_map(|row| Erasure::of(&row))
     }
 

@@ -95,7 +95,7 @@ impl Catalog {
     pub async fn has_retired_objects(&self, moment: Instant) -> Result<bool, CatalogError> {
         let rest = "WHERE retired_at < $1 LIMIT 1";
         let values = vec![Value::Int(moment.micros())];
-        let any = self.with_damage(&RETIRED_OBJECTS, rest, values).await?;
+        let any = self.sound_rows(&RETIRED_OBJECTS, rest, values).await?;
         if any.set_aside.is_empty() {
             return Ok(!any.sound.is_empty());
         }

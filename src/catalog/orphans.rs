@@ -14,7 +14,7 @@ use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::records::{NewPiece, NewPlace};
 use super::rows::text;
-use super::sound_rows::{WithDamage, sound_among};
+use super::sound_rows::{Sound, sound_among};
 use super::tables::ORPHANS;
 use super::verified_rows::one_of;
 use crate::model::time::Instant;
@@ -78,7 +78,7 @@ impl Catalog {
     /// Condemns objects that were noticed before `moment`, and returns their paths; a thousand at most. When
     /// this returns, any commit that was to name one of them has done so, visibly to the caller, or never
     /// will. Damaged notes are set aside; nothing sound is the end.
-    pub async fn condemn_orphans(&self, moment: Instant) -> Result<WithDamage<String>, CatalogError> {
+    pub async fn condemn_orphans(&self, moment: Instant) -> Result<Sound<String>, CatalogError> {
         let mut session = self.database.write().await?;
         session.lock_alone(ORPHANS.name).await?;
         let rest = "WHERE noticed_at < $1 AND condemned_at IS NULL ORDER BY path LIMIT $2";
@@ -103,7 +103,7 @@ impl Catalog {
 
     /// Objects condemned before `moment` that are still there; a thousand at most. Damaged notes are set
     /// aside; nothing sound is the end.
-    pub async fn condemned_before(&self, moment: Instant) -> Result<WithDamage<String>, CatalogError> {
+    pub async fn condemned_before(&self, moment: Instant) -> Result<Sound<String>, CatalogError> {
         let rest = "WHERE condemned_at < $1 AND removed_at IS NULL ORDER BY path";
         let values = vec![Value::Int(moment.micros())];
         let found = self.sound_page(&ORPHANS, rest, values, PAGE).await?;

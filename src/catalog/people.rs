@@ -12,7 +12,7 @@ use super::inserting::Existing;
 use super::ledgers::create_people;
 use super::records::{Effect, KeptUpload, KeyCount, KnownPerson, KnownSource};
 use super::rows::{id, text};
-use super::sound_rows::WithDamage;
+use super::sound_rows::Sound;
 use super::tables::{PEOPLE, SOURCES, UPLOADS};
 use super::verified_rows::{VerifiedRow, one_of};
 use crate::model::ids::{PersonId, UploadId};
@@ -47,8 +47,8 @@ impl Catalog {
     }
 
     /// All people whose rows are intact, in the order of their ids.
-    pub async fn sound_people(&self) -> Result<WithDamage<KnownPerson>, CatalogError> {
-        let found = self.with_damage(&PEOPLE, "ORDER BY person", Vec::new()).await?;
+    pub async fn sound_people(&self) -> Result<Sound<KnownPerson>, CatalogError> {
+        let found = self.sound_rows(&PEOPLE, "ORDER BY person", Vec::new()).await?;
         found.try_map(|row| known_person(&row))
     }
 

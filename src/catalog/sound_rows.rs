@@ -17,13 +17,13 @@ use crate::model::registry::TypeId;
 
 /// The result of a listing, without the rows that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WithDamage<T> {
+pub struct Sound<T> {
     pub sound: Vec<T>,
     /// Whose rows are damaged: a person's, a partition's, or where neither can be told, some of a table.
     pub set_aside: BTreeSet<Subject>,
 }
 
-impl<T> Default for WithDamage<T> {
+impl<T> Default for Sound<T> {
     fn default() -> Self {
         Self {
             sound: Vec::new(),
@@ -32,13 +32,13 @@ impl<T> Default for WithDamage<T> {
     }
 }
 
-impl<T> WithDamage<T> {
+impl<T> Sound<T> {
     /// What is made of each row.
     pub(super) fn try_map<R>(
         self,
         make: impl FnMut(T) -> Result<R, CatalogError>,
-    ) -> Result<WithDamage<R>, CatalogError> {
-        Ok(WithDamage {
+    ) -> Result<Sound<R>, CatalogError> {
+        Ok(Sound {
             sound: self.sound.into_iter().map(make).collect::<Result<_, _>>()?,
             set_aside: self.set_aside,
         })
@@ -56,22 +56,22 @@ impl<T> WithDamage<T> {
 
 impl Catalog {
     /// Rows of a table without the damaged ones.
-    pub(super) async fn with_damage(
+    pub(super) async fn sound_rows(
         &self,
         table: &Table,
         rest: &str,
         values: Vec<Value>,
-    ) -> Result<WithDamage<VerifiedRow>, CatalogError> {
+    ) -> Result<Sound<VerifiedRow>, CatalogError> {
         sound_among(table, &self.database.fetch(table.select(rest), values).await?)
     }
 
     /// A few rows of a table by their keys, without the damaged ones.
-    pub(super) async fn find_with_damage(
+    pub(super) async fn find_sound_rows(
         &self,
         table: &Table,
         rest: &str,
         values: Vec<Value>,
-    ) -> Result<WithDamage<VerifiedRow>, CatalogError> {
+    ) -> Result<Sound<VerifiedRow>, CatalogError> {
         sound_among(table, &self.database.look_up(table.select(rest), values).await?)
     }
 
@@ -83,11 +83,11 @@ impl Catalog {
         rest: &str,
         values: Vec<Value>,
         length: usize,
-    ) -> Result<WithDamage<VerifiedRow>, CatalogError> {
+    ) -> Result<Sound<VerifiedRow>, CatalogError> {
         let mut set_aside = BTreeSet::new();
         for skipped in (0_usize..).step_by(length.max(1)) {
             let rest = format!("{rest} LIMIT {length} OFFSET {skipped}");
-            let mut rows = self.with_damage(table, &rest, values.clone()).await?;
+            let mut rows = self.sound_rows(table, &rest, values.clone()).await?;
             let is_last = rows.set_aside.is_empty() || !rows.sound.is_empty();
             set_aside.append(&mut rows.set_aside);
             // An empty answer is the end for whoever asks, so a page of damaged rows must not be one.
@@ -96,23 +96,23 @@ impl Catalog {
                 return Ok(rows);
             }
         }
-        Ok(WithDamage::default())
+        Ok(Sound::default())
     }
 }
 
 /// The rows that are what was written, and whose the others are.
-pub(super) fn sound_among(table: &Table, rows: &[Row]) -> Result<WithDamage<VerifiedRow>, CatalogError> {
-    let mut with_damage = WithDamage::default();
+pub(super) fn sound_among(table: &Table, rows: &[Row]) -> Result<Sound<VerifiedRow>, CatalogError> {
+    let mut listed = Sound::default();
     for row in rows {
         match table.verify(row) {
-            Ok(verified) => with_damage.sound.push(verified),
+            Ok(verified) => listed.sound.push(verified),
             Err(CatalogError::Corrupt { .. }) => {
-                with_damage.set_aside.insert(whose(table, row));
+                listed.set_aside.insert(whose(table, row));
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(with_damage)
+    Ok(listed)
 }
 
 /// Whose a damaged row is, as well as it tells.

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::app::{App, AppState};
 use crate::catalog::erasures::Erasure;
-use crate::catalog::{CatalogError, Subject, WithDamage};
+use crate::catalog::{CatalogError, Sound, Subject};
 use crate::model::erasure::ErasureMark;
 use crate::model::time::Instant;
 use crate::store::files::PieceFiles;
@@ -57,7 +57,7 @@ async fn look(
     let now = app.clock.now();
     let gap = LONGEST_GAP.max(interval.saturating_mul(2));
     let may_have_missed = forgotten.looked_at.is_some_and(|last| last.after(gap) < now);
-    let WithDamage {
+    let Sound {
         sound: under_way,
         set_aside: damaged,
     } = app.catalog.sound_erasures_under_way().await?;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::catalog::records::KnownPerson;
-use crate::catalog::{Catalog, CatalogError, Subject, WithDamage};
+use crate::catalog::{Catalog, CatalogError, Sound, Subject};
 use crate::model::clock::SystemClock;
 
 use super::failed::Failed;
@@ -30,7 +30,7 @@ pub(super) fn users(settings: &Settings) -> Result<(), Failed> {
 
 /// A line for each person, and who is not among them because of damage.
 async fn listed(catalog: &Catalog) -> Result<(String, BTreeSet<Subject>), CatalogError> {
-    let WithDamage {
+    let Sound {
         sound: people,
         set_aside: mut damaged,
     } = catalog.sound_people().await?;

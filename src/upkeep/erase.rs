@@ -24,7 +24,7 @@ use super::purge::forget_older_manifests;
 use super::stores::UpkeepStores;
 use crate::catalog::dated_ahead::is_ahead;
 use crate::catalog::erasures::Erasure;
-use crate::catalog::{CatalogError, Subject, WithDamage};
+use crate::catalog::{CatalogError, Sound, Subject};
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -162,7 +162,7 @@ pub async fn heed_notes(
     passes_over: impl Fn(ErasureMark) -> bool + Send,
     mut judge: impl FnMut(ErasureMark, Result<(), StoreError>) -> Result<(), StoreError> + Send,
 ) -> Result<BTreeSet<Subject>, StoreError> {
-    let WithDamage { sound, set_aside } = unheeded(&stores.catalog, stores.objects()).await?;
+    let Sound { sound, set_aside } = unheeded(&stores.catalog, stores.objects()).await?;
     let mut unknown: BTreeMap<ErasureMark, Instant> = sound.into_iter().collect();
     if unknown.is_empty() {
         return Ok(set_aside);

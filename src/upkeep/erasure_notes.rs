@@ -10,7 +10,7 @@ use futures::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::erasures::Erasure;
-use crate::catalog::{Catalog, CatalogError, WithDamage};
+use crate::catalog::{Catalog, CatalogError, Sound};
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -72,10 +72,10 @@ async fn remembered_in(
 pub async fn unheeded(
     catalog: &Catalog,
     objects: &ObjectStorage,
-) -> Result<WithDamage<(ErasureMark, Instant)>, StoreError> {
+) -> Result<Sound<(ErasureMark, Instant)>, StoreError> {
     let mut noted = remembered(objects).await?;
     if noted.is_empty() {
-        return Ok(WithDamage::default());
+        return Ok(Sound::default());
     }
     let known = catalog.sound_erasures().await?;
     for erasure in known.sound {
@@ -86,7 +86,7 @@ pub async fn unheeded(
             noted.remove(&erasure.mark);
         }
     }
-    Ok(WithDamage {
+    Ok(Sound {
         sound: noted.into_iter().collect(),
         set_aside: known.set_aside,
     })

@@ -24,7 +24,7 @@ use super::scour::Scouring;
 use super::settings::UpkeepSettings;
 use super::settled::Settled;
 use super::stores::{PartitionKey, UpkeepStores};
-use crate::catalog::{Subject, WithDamage};
+use crate::catalog::{Sound, Subject};
 use crate::model::ids::PersonId;
 use crate::model::meters::Meters;
 use crate::store::StoreError;
@@ -80,7 +80,7 @@ impl Upkeep {
 
     /// Flushes every tail that is due.
     pub async fn flush_due(&self) -> Result<(), StoreError> {
-        let WithDamage {
+        let Sound {
             sound: backlog,
             set_aside,
         } = self.stores.catalog.tail_backlog().await?;
@@ -149,7 +149,7 @@ impl Upkeep {
 
     /// Compacts until there is nothing left to do.
     pub async fn compact_due(&self, settled: &mut Settled) -> Result<(), StoreError> {
-        let WithDamage {
+        let Sound {
             sound: candidates,
             mut set_aside,
         } = self
@@ -308,7 +308,7 @@ impl Upkeep {
     pub async fn erase_due(&self) -> Result<(), StoreError> {
         // Before the lease is taken, which is a write. Each is read again when it is its turn.
         let now = self.stores.catalog.now().await?;
-        let WithDamage {
+        let Sound {
             sound: under_way,
             set_aside,
         } = self.stores.catalog.sound_erasures_under_way().await?;
@@ -352,7 +352,7 @@ impl Upkeep {
             while self.stores.catalog.notice_deletions().await? > 0 {}
             let now = self.stores.catalog.now().await?;
             let moment = purge::due_before(&self.settings, now);
-            let WithDamage {
+            let Sound {
                 sound: mut due,
                 set_aside,
             } = self.stores.catalog.deletions_before(moment).await?;

@@ -12,7 +12,7 @@ use super::manifest::{Manifest, known_number, write_changed};
 use super::manifest_names::{TakenNumbers, manifest_path, parse_manifest_path};
 use super::stores::UpkeepStores;
 use crate::catalog::estates::KnownManifest;
-use crate::catalog::{CatalogError, Subject, WithDamage};
+use crate::catalog::{CatalogError, Sound, Subject};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::folder_names::PEOPLE_FOLDER;
@@ -93,7 +93,7 @@ async fn is_lost(stores: &UpkeepStores, person: PersonId, number: i64) -> Result
 
 /// Rewrites the newest manifests that the catalogue knows but the store has lost; returns of whom, and whose
 /// damage was passed over.
-pub async fn write_lost(stores: &UpkeepStores) -> Result<WithDamage<PersonId>, StoreError> {
+pub async fn write_lost(stores: &UpkeepStores) -> Result<Sound<PersonId>, StoreError> {
     let mut newest: HashMap<PersonId, i64> = HashMap::new();
     let mut listed = stores.objects().list(PEOPLE_FOLDER)?;
     while let Some(object) = listed.try_next().await? {
@@ -103,7 +103,7 @@ pub async fn write_lost(stores: &UpkeepStores) -> Result<WithDamage<PersonId>, S
             *found = number.max(*found);
         }
     }
-    let mut written = WithDamage::default();
+    let mut written = Sound::default();
     let mut after = None;
     loop {
         let known = stores.catalog.known_manifests(after).await?;

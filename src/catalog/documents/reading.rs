@@ -12,7 +12,7 @@ use crate::catalog::damage::besides_rows;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
 use crate::catalog::rows::{id, text};
-use crate::catalog::sound_rows::WithDamage;
+use crate::catalog::sound_rows::Sound;
 use crate::catalog::tables::{DOCUMENTS, FOLDERS, LINKS};
 use crate::catalog::verified_rows::{VerifiedRow, one_of};
 use crate::model::ids::PersonId;
@@ -196,16 +196,16 @@ impl Catalog {
         kind: DocumentKind,
         link: &'static str,
         target: Uuid,
-    ) -> Result<WithDamage<Document>, CatalogError> {
+    ) -> Result<Sound<Document>, CatalogError> {
         let to_target = "WHERE kind = $1 AND target = $2";
         let values = vec![text(link), id(target)];
-        let links = self.find_with_damage(&LINKS, to_target, values).await?;
+        let links = self.find_sound_rows(&LINKS, to_target, values).await?;
         let mut found = BTreeSet::new();
         for row in &links.sound {
             found.insert(row.id(2, |bytes| Uuid::from_slice(bytes).ok())?);
         }
         let found: Vec<Uuid> = found.into_iter().collect();
-        let mut linked = WithDamage {
+        let mut linked = Sound {
             sound: Vec::with_capacity(found.len()),
             set_aside: links.set_aside,
         };
@@ -213,7 +213,7 @@ impl Catalog {
             let (list, mut values) = one_of(2, some.iter().map(|document| id(*document)).collect());
             values.insert(0, text(kind.as_str()));
             let rest = format!("WHERE kind = $1 AND document IN {list} ORDER BY document");
-            let rows = self.find_with_damage(&DOCUMENTS, &rest, values).await?;
+            let rows = self.find_sound_rows(&DOCUMENTS, &rest, values).await?;
             for row in &rows.sound {
                 linked.sound.push(document_of(row)?);
             }

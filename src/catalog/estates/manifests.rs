@@ -6,7 +6,7 @@ use crate::catalog::deletions::note_older_manifests;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::inserting::Existing;
 use crate::catalog::rows::id;
-use crate::catalog::sound_rows::WithDamage;
+use crate::catalog::sound_rows::Sound;
 use crate::catalog::tables::MANIFESTS;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -55,7 +55,7 @@ impl Catalog {
     pub async fn known_manifests(
         &self,
         after: Option<PersonId>,
-    ) -> Result<WithDamage<(PersonId, i64)>, CatalogError> {
+    ) -> Result<Sound<(PersonId, i64)>, CatalogError> {
         let after = after.map_or_else(|| Value::Bytes(Vec::new()), |person| id(person.0));
         let rest = "WHERE person > $1 ORDER BY person";
         let found = self.sound_page(&MANIFESTS, rest, vec![after], PAGE_MANIFESTS);

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::content::{Content, ContentKind, OPEN_CONTENTS, OPEN_LINK, Part, PartName};
 use super::parts::PartWriter;
 use crate::catalog::documents::{Changed, Document, DocumentKind};
-use crate::catalog::{Catalog, Subject, WithDamage};
+use crate::catalog::{Catalog, Sound, Subject};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::time::Instant;
@@ -94,13 +94,13 @@ impl Contents {
 
     /// Forgets contents whose time to arrive ended `grace` ago, and frees their room. Their parts are garbage
     /// from then on. Returns which, and whose damage was passed over.
-    pub async fn forget_expired(&self, grace: Duration) -> Result<WithDamage<Uuid>, StoreError> {
+    pub async fn forget_expired(&self, grace: Duration) -> Result<Sound<Uuid>, StoreError> {
         // Not this node's time: a node whose clock is ahead would forget what others are still sending.
         let limit = self.catalog.now().await?.before(grace);
         let open = self
             .catalog
             .sound_documents_linked(DocumentKind::FileContent, OPEN_LINK, OPEN_CONTENTS);
-        let WithDamage { sound, mut set_aside } = open.await?;
+        let Sound { sound, mut set_aside } = open.await?;
         let mut forgotten = Vec::new();
         for document in sound {
             match self.forget_before(&document, limit).await {
@@ -113,7 +113,7 @@ impl Contents {
                 Err(error) => return Err(error),
             }
         }
-        Ok(WithDamage {
+        Ok(Sound {
             sound: forgotten,
             set_aside,
         })
