@@ -24,16 +24,11 @@ pub async fn orphaned_pieces(catalog: &Catalog, paths: &[String]) -> Result<Vec<
     }
     let mut orphaned = Vec::new();
     for ((person, data_type), objects) in by_partition {
-        let read = catalog.snapshot(person, std::slice::from_ref(&data_type), &|_| true);
-        let partitions = match read.await {
+        let pieces = match catalog.pieces_of(person, &data_type).await {
             Err(CatalogError::Corrupt { .. }) => continue,
-            partitions => partitions?,
+            pieces => pieces?,
         };
-        let live: HashSet<PieceId> = partitions
-            .iter()
-            .flat_map(|partition| &partition.pieces)
-            .map(|piece| piece.id)
-            .collect();
+        let live: HashSet<PieceId> = pieces.iter().map(|piece| piece.id).collect();
         let gone = objects.into_iter().filter(|(piece, _)| !live.contains(piece));
         orphaned.extend(gone.map(|(_, path)| path.clone()));
     }

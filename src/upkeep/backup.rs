@@ -283,19 +283,11 @@ impl Copying<'_> {
 }
 
 /// The pieces of the partition that an object belongs to.
-async fn pieces_of(catalog: &Catalog, object: &ObjectCursor) -> Result<Vec<Piece>, StoreError> {
-    let snapshot = catalog
-        .snapshot(object.person, std::slice::from_ref(&object.data_type), &|_| true)
-        .await;
-    match snapshot {
+async fn pieces_of(catalog: &Catalog, object: &ObjectCursor) -> Result<Vec<Piece>, CatalogError> {
+    match catalog.pieces_of(object.person, &object.data_type).await {
         // Already reported. What the intact rows name can be repaired with them.
-        Err(CatalogError::Corrupt { .. }) => {
-            Ok(catalog.sound_pieces_of(object.person, &object.data_type).await?)
-        }
-        snapshot => Ok(snapshot?
-            .into_iter()
-            .flat_map(|partition| partition.pieces)
-            .collect()),
+        Err(CatalogError::Corrupt { .. }) => catalog.sound_pieces_of(object.person, &object.data_type).await,
+        pieces => pieces,
     }
 }
 

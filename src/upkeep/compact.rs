@@ -24,18 +24,6 @@ pub(super) async fn compact(
     merge_group(stores, key, group, limits, |_| true).await
 }
 
-pub(super) async fn pieces_of(stores: &UpkeepStores, key: &PartitionKey) -> Result<Vec<Piece>, StoreError> {
-    // The tail's rows are not needed, so all of them count as held.
-    let mut partitions = stores
-        .catalog
-        .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
-        .await?;
-    Ok(partitions
-        .pop()
-        .map(|partition| partition.pieces)
-        .unwrap_or_default())
-}
-
 /// The result of an attempt to rewrite objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RewriteOutcome {
@@ -52,7 +40,7 @@ pub async fn leave_dead_rows(
     key: &PartitionKey,
     limits: &Limits,
 ) -> Result<RewriteOutcome, StoreError> {
-    let pieces = pieces_of(stores, key).await?;
+    let pieces = stores.catalog.pieces_of(key.person, &key.data_type).await?;
     let mut wasteful = pieces.iter().filter(|piece| !piece.dead.is_empty());
     match wasteful.find_map(Object::of) {
         Some(object) => merge_group(stores, key, vec![object], limits, |_| true).await,

@@ -131,15 +131,7 @@ pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, S
     let mut flushed = 0;
     let mut waiting: Option<usize> = None;
     while overtaken < ATTEMPTS {
-        // The bytes of the tail are not needed yet, so all of them count as held.
-        let mut partitions = stores
-            .catalog
-            .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
-            .await?;
-        let pieces = partitions
-            .pop()
-            .map(|partition| partition.pieces)
-            .unwrap_or_default();
+        let pieces = stores.catalog.pieces_of(key.person, &key.data_type).await?;
         let mut tail: Vec<&Piece> = pieces
             .iter()
             .filter(|piece| matches!(piece.place, Place::Tail { .. }))

@@ -11,7 +11,7 @@ use std::time::Duration;
 use chrono::{DateTime, Datelike as _};
 
 use super::choose_objects::{Limits, Object, by_year, fit};
-use super::compact::{RewriteOutcome, compact, merge_group, pieces_of};
+use super::compact::{RewriteOutcome, compact, merge_group};
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::Piece;
 use crate::model::time::Instant;
@@ -38,7 +38,7 @@ pub async fn compact_or_merge_past_year(
     key: &PartitionKey,
     limits: &Limits,
 ) -> Result<MergeOutcome, StoreError> {
-    let pieces = pieces_of(stores, key).await?;
+    let pieces = stores.catalog.pieces_of(key.person, &key.data_type).await?;
     match compact(stores, key, &pieces, limits).await? {
         RewriteOutcome::Done => return Ok(MergeOutcome::Some),
         // What was read of the partition is outdated.

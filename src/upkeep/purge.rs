@@ -11,7 +11,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::choose_objects::Limits;
-use super::compact::{RewriteOutcome, leave_dead_rows, pieces_of};
+use super::compact::{RewriteOutcome, leave_dead_rows};
 use super::flush::flush;
 use super::identity;
 use super::manifest::replace_manifests;
@@ -103,7 +103,7 @@ async fn tail_with_dead_rows(
     stores: &UpkeepStores,
     key: &PartitionKey,
 ) -> Result<HashSet<PieceId>, StoreError> {
-    let pieces = pieces_of(stores, key).await?;
+    let pieces = stores.catalog.pieces_of(key.person, &key.data_type).await?;
     let is_of_tail = |piece: &&Piece| matches!(piece.place, Place::Tail { .. });
     let with_dead_rows = pieces
         .iter()

@@ -192,11 +192,7 @@ async fn find(
     key: &PartitionKey,
     path: &str,
 ) -> Result<Option<(Piece, Footer)>, StoreError> {
-    let partitions = stores
-        .catalog
-        .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
-        .await?;
-    let pieces = partitions.into_iter().flat_map(|partition| partition.pieces);
+    let pieces = stores.catalog.pieces_of(key.person, &key.data_type).await?;
     Ok(pieces.into_iter().find_map(|piece| match &piece.place {
         Place::Object { path: found, footer } if found == path => Some((piece.clone(), *footer)),
         _ => None,

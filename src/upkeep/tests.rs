@@ -121,7 +121,7 @@ fn many(first: u128, count: usize, from: i64) -> Vec<(RecordId, i64, f64)> {
 
 /// Compacts a partition as it is now; returns whether anything was merged.
 async fn compact(stores: &UpkeepStores, key: &PartitionKey, limits: &Limits) -> Result<bool, StoreError> {
-    let pieces = compact::pieces_of(stores, key).await?;
+    let pieces = stores.catalog.pieces_of(key.person, &key.data_type).await?;
     let compacted = compact::compact(stores, key, &pieces, limits).await?;
     Ok(compacted == compact::RewriteOutcome::Done)
 }
