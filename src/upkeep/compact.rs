@@ -63,13 +63,7 @@ pub(super) async fn merge_group(
         return Ok(RewriteOutcome::Nothing);
     }
     let output = rewrite(stores, key, &group, sources).await?;
-    let inputs: Vec<Input> = group
-        .iter()
-        .map(|object| Input {
-            piece: object.piece.id,
-            dead: Arc::clone(&object.piece.dead),
-        })
-        .collect();
+    let inputs: Vec<Input> = group.iter().map(|object| Input::of(object.piece)).collect();
     Ok(match stores.replace(key, &inputs, output).await? {
         CommitOutcome::Done => {
             let replaced = group.iter().map(|object| Arc::from(object.path));

@@ -1,7 +1,6 @@
 //! Flush: turns the tail of a partition into objects, one per calendar year.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
@@ -193,11 +192,7 @@ fn lasting<'p>(tail: &[&'p Piece], overtaken: usize, now: Instant) -> Vec<&'p Pi
 
 /// The pieces of a part, as they are replaced.
 fn inputs_of(part: &[(Piece, RecordBatch)]) -> Vec<Input> {
-    let input = |(piece, _): &(Piece, RecordBatch)| Input {
-        piece: piece.id,
-        dead: Arc::clone(&piece.dead),
-    };
-    part.iter().map(input).collect()
+    part.iter().map(|(piece, _)| Input::of(piece)).collect()
 }
 
 /// What the objects of a part are written for.

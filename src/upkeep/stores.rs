@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
-use crate::catalog::records::{CommitOutcome, NewPiece, Replace};
+use crate::catalog::records::{CommitOutcome, NewPiece, Piece, Replace};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
@@ -35,6 +35,16 @@ pub struct PartitionKey {
 pub(super) struct Input {
     pub piece: PieceId,
     pub dead: Arc<[RecordId]>,
+}
+
+impl Input {
+    /// All rows of a piece but those that were dead when it was read.
+    pub(super) fn of(piece: &Piece) -> Self {
+        Self {
+            piece: piece.id,
+            dead: Arc::clone(&piece.dead),
+        }
+    }
 }
 
 impl UpkeepStores {
