@@ -16,8 +16,7 @@ use futures::StreamExt as _;
 
 use super::begun_anew::manifests_above;
 use super::collect::ORPHAN_AGE;
-use super::erasure_notes::unheeded;
-pub use super::erasure_notes::{remember, remembered};
+use super::erasure_notes::{remember, unheeded};
 use super::manifest::{Mention, mention_of};
 use super::manifest_names::{manifest_path, numbers};
 use super::purge::forget_older_manifests;

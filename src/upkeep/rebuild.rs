@@ -19,7 +19,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use futures::TryStreamExt as _;
 
 use super::begun_anew::manifests_above;
+use super::collect::PATHS_AT_ONCE;
 use super::erase;
+use super::erasure_notes::remembered;
 use super::identity::{self, ApartError, IDENTITY_OBJECT};
 use super::manifest::Manifest;
 use super::manifest_names::{manifest_path, numbers, parse_manifest_path};
@@ -40,9 +42,6 @@ use from_objects::from_objects;
 
 pub use report::RebuildReport;
 
-/// The number of objects that are looked at together.
-const PATHS_AT_ONCE: usize = 1_000;
-
 /// Fills a catalogue that knows nothing, or whose rebuild was interrupted, from the store. Leaves any other
 /// as it is.
 pub async fn rebuild(stores: &UpkeepStores) -> Result<RebuildReport, ApartError> {
@@ -54,7 +53,7 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<RebuildReport, ApartError>
     let objects = objects_by_person(stores).await?;
     let mut people: BTreeSet<PersonId> = objects.keys().copied().collect();
     people.extend(people_with_manifests(stores).await?);
-    let has_erased = !erase::remembered(stores.objects()).await?.is_empty();
+    let has_erased = !remembered(stores.objects()).await?.is_empty();
     if people.is_empty() && !has_erased && !is_continued && !is_left_alone(stores).await? {
         return Ok(rebuilt);
     }
@@ -99,7 +98,7 @@ pub async fn is_ours(objects: &ObjectStorage) -> Result<bool, StoreError> {
     let is_manifest = |path: &str| parse_manifest_path(path).is_some();
     Ok(holds(objects, DATA_FOLDER, is_object).await?
         || holds(objects, PEOPLE_FOLDER, is_manifest).await?
-        || !erase::remembered(objects).await?.is_empty())
+        || !remembered(objects).await?.is_empty())
 }
 
 /// Whether a folder holds an object with a path that is `wanted`.
@@ -158,7 +157,7 @@ async fn heed_erasures(
     }
     let now = stores.catalog.now().await?;
     let mut is_erasing = false;
-    for (mark, begun_at) in erase::remembered(stores.objects()).await? {
+    for (mark, begun_at) in remembered(stores.objects()).await? {
         let ends_at = erase::ends_at(begun_at);
         let mut person = by_mark.get(&mark).copied();
         if let Some(found) = person {

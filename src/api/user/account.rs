@@ -13,7 +13,7 @@ use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
-use crate::upkeep::erase;
+use crate::upkeep::{erase, erasure_notes};
 
 /// How long the caller has to confirm.
 const CONFIRMED_WITHIN: Duration = Duration::from_mins(10);
@@ -98,7 +98,7 @@ async fn begun(app: &App, reader: &Reader, confirmation: &str) -> Result<Account
     let now = app.catalog.now().await.unwrap_or(erasure.begun_at);
     // Before the answer, if that can be: a catalogue that is rebuilt from the store later has to know of it.
     // But it has begun, whatever the store says, and the job writes the note before it does anything else.
-    let noted = erase::remember(&app.intake.objects, &erasure);
+    let noted = erasure_notes::remember(&app.intake.objects, &erasure);
     match tokio::time::timeout(NOTED_WITHIN, noted).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "{NOT_NOTED}"),
