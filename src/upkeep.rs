@@ -43,6 +43,7 @@ pub mod scour;
 pub mod scrub;
 pub mod settings;
 pub mod settled;
+pub mod sorted_rows;
 pub mod stores;
 #[cfg(test)]
 mod tests;

@@ -32,9 +32,9 @@ use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
 use crate::store::snapshot::{PieceContent, Snapshots};
 use crate::upkeep::check::{self, check};
-use crate::upkeep::merge_pieces::SortedRows;
 use crate::upkeep::scrub::Scrub;
 use crate::upkeep::settled::Settled;
+use crate::upkeep::sorted_rows::SortedRows;
 
 /// Bytes of memory for one large body, so that a few dozen rows are a large one and are written
 /// while more come.

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use super::choose_objects::{Limits, Object, next_group};
-use super::merge_pieces::{Merge, SortedRows};
+use super::merge_pieces::Merge;
+use super::sorted_rows::SortedRows;
 use super::stores::{Input, PartitionKey, UpkeepStores};
 use crate::catalog::records::{CommitOutcome, NewPiece, Piece};
 use crate::store::StoreError;

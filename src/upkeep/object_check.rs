@@ -4,7 +4,7 @@
 use arrow::array::RecordBatch;
 use futures::StreamExt as _;
 
-use super::merge_pieces::SortedRows;
+use super::sorted_rows::SortedRows;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::{Bounds, Footer, Piece};
 use crate::model::ids::{PersonId, RecordId};

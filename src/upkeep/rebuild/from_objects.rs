@@ -13,7 +13,7 @@ use crate::store::encoding::LAYOUT_KEY;
 use crate::store::files::footer_of;
 use crate::store::outline::ObjectPlace;
 use crate::store::piece::ObjectName;
-use crate::upkeep::merge_pieces::SortedRows;
+use crate::upkeep::sorted_rows::SortedRows;
 use crate::upkeep::stores::{PartitionKey, UpkeepStores};
 
 /// Restores a partition from its objects alone.
