@@ -4,7 +4,7 @@
 use arrow::array::RecordBatch;
 use futures::StreamExt as _;
 
-use super::sorted_rows::SortedRows;
+use super::sorted_rows::{Key, SortedRows, owned};
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::{Bounds, Footer, Piece};
 use crate::model::ids::{PersonId, RecordId};
@@ -26,7 +26,7 @@ pub async fn examine(
 ) -> Result<i64, StoreError> {
     verify_object(stores.objects(), path, piece.bytes, piece.checksum).await?;
     let place = ObjectPlace::new(path, piece.bytes, footer);
-    whose(stores, key, piece, &place).await?;
+    refuse_another(stores, key, piece, &place).await?;
     let mut rows = SortedRows::of_object(&stores.files, &place, Vec::new().into()).await?;
     let mut seen = SeenRows::default();
     while let Some(batch) = rows.batches.next().await {
@@ -51,8 +51,8 @@ pub async fn examine_tail(
         .map_err(|what| StoreError::corrupt(format!("tail piece {} {what}", piece.id)))
 }
 
-/// Whether the object's metadata agrees with the catalogue.
-async fn whose(
+/// Refuses an object whose metadata does not agree with the catalogue.
+async fn refuse_another(
     stores: &UpkeepStores,
     key: &PartitionKey,
     piece: &Piece,
@@ -79,7 +79,7 @@ struct SeenRows {
     rows: i64,
     dead: i64,
     bounds: Option<Bounds>,
-    last: Option<(i64, i64, [u8; 16])>,
+    last: Option<Key>,
     out_of_order: bool,
 }
 
@@ -89,16 +89,9 @@ impl SeenRows {
         let Some(last_row) = keys.len().checked_sub(1) else {
             return Ok(());
         };
-        let follows = self
-            .last
-            .as_ref()
-            .is_none_or(|(start, end, id)| (*start, *end, id.as_slice()) <= keys.key(0));
+        let follows = self.last.is_none_or(|last| last <= owned(keys.key(0)));
         self.out_of_order |= !follows || !keys.is_sorted();
-        self.last = Some((
-            keys.starts.value(last_row),
-            keys.ends.value(last_row),
-            *keys.id(last_row).as_bytes(),
-        ));
+        self.last = Some(owned(keys.key(last_row)));
         self.rows += keys.len() as i64;
         if !dead.is_empty() {
             self.dead += (0..keys.len())
