@@ -42,7 +42,7 @@ pub mod runner;
 pub mod scour;
 pub mod scrub;
 pub mod settings;
-pub mod settled;
+pub mod settled_partitions;
 pub mod sorted_rows;
 pub mod stores;
 #[cfg(test)]

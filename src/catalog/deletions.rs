@@ -21,7 +21,7 @@ use crate::model::time::Instant;
 const WRITTEN_DOWN: &str = "";
 /// Notices that must not wait have a time before this moment. It counts backwards from here, so that a later
 /// notice differs from the one being worked on.
-const AT_ONCE: Instant = Instant::from_micros(0);
+const IMMEDIATELY: Instant = Instant::from_micros(0);
 /// How long an older manifest may still appear after a newer one was noted. Its writer asks for a newer one
 /// before the request that completes it, so this is longer than any such request.
 pub(super) const STILL_APPEARS: Duration = Duration::from_hours(1);
@@ -81,7 +81,7 @@ impl Catalog {
         moment: Option<Instant>,
         after: Option<PersonId>,
     ) -> Result<Sound<NoticedDeletion>, CatalogError> {
-        let moment = moment.unwrap_or(AT_ONCE).micros();
+        let moment = moment.unwrap_or(IMMEDIATELY).micros();
         let after = after.map_or_else(|| Value::Bytes(Vec::new()), |person| id(person.0));
         let rest = "WHERE data_type = $1 AND noticed_at < $2 AND person > $3 ORDER BY person";
         let values = vec![text(WRITTEN_DOWN), Value::Int(moment), after];
@@ -167,7 +167,7 @@ async fn note_urgent(session: &mut Session, person: PersonId, until: Instant) ->
         Err(CatalogError::Corrupt { .. }) => None,
         found => found?.first().map(|row| row.int(2)).transpose()?,
     };
-    let noticed_at = AT_ONCE.micros().saturating_sub(until.micros());
+    let noticed_at = IMMEDIATELY.micros().saturating_sub(until.micros());
     let noticed_at = match noted {
         Some(noted) if noted < noticed_at => noted.saturating_sub(1),
         _ => noticed_at,

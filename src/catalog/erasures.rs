@@ -23,7 +23,7 @@ use super::Catalog;
 use super::database::Value;
 use super::erasure::{read, stays_under_way};
 use super::errors::CatalogError;
-use super::estates::row_of;
+use super::estates::parsed_row;
 use super::inserting::Existing;
 use super::rows::id;
 use super::sound_rows::Sound;
@@ -72,7 +72,7 @@ pub struct Leftover {
 /// the values of a row of this table, as an [`EstatePage`](super::estates::EstatePage) has them.
 #[must_use]
 pub fn only_stays(table: &str, row: Vec<Json>, person: PersonId) -> bool {
-    row_of(table, row).is_some_and(|(table, row)| mentions::only_stays(table, &row, person))
+    parsed_row(table, row).is_some_and(|(table, row)| mentions::only_stays(table, &row, person))
 }
 
 impl Catalog {

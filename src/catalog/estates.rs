@@ -22,6 +22,6 @@ mod writer;
 pub use counts::LostRows;
 pub use manifests::KnownManifest;
 pub use pages::EstatePage;
-pub(super) use pages::row_of;
+pub(super) use pages::parsed_row;
 pub use reader::EstateReader;
 pub use writer::{EstateWriter, Lack, PutBack};

@@ -33,7 +33,7 @@ use crate::store::arrange::KeyColumns;
 use crate::store::snapshot::{PieceContent, Snapshots};
 use crate::upkeep::check::{self, check};
 use crate::upkeep::scrub::Scrub;
-use crate::upkeep::settled::Settled;
+use crate::upkeep::settled_partitions::SettledPartitions;
 use crate::upkeep::sorted_rows::SortedRows;
 
 /// Bytes of memory for one large body, so that a few dozen rows are a large one and are written
@@ -305,7 +305,7 @@ pub(super) async fn work(node: Arc<Node>, job: Job) -> Answer {
     let upkeep = &node.upkeep;
     let done = match job {
         Job::Flush => upkeep.flush_due().await,
-        Job::Compact => upkeep.compact_due(&mut Settled::default()).await,
+        Job::Compact => upkeep.compact_due(&mut SettledPartitions::default()).await,
         Job::Collect => upkeep.collect_due().await,
         Job::Orphans => upkeep.search_orphans().await,
         Job::Manifests => upkeep.write_manifests().await,

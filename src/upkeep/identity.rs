@@ -90,7 +90,7 @@ enum Likeness {
 
 /// What a catalogue and a store have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
+pub struct Pair {
     pub identity: Uuid,
     /// Describes, for the operator who insisted, what is given up by that.
     pub given_up: Vec<String>,
@@ -104,12 +104,12 @@ pub async fn settle(
     objects: &ObjectStorage,
     ids: &dyn IdSource,
     insist: bool,
-) -> Result<Settled, ApartError> {
+) -> Result<Pair, ApartError> {
     let unfinished = catalog.unfinished_rebuild().await?;
     if let Some(since) = unfinished.clone().filter(|_| !insist) {
         return Err(ApartError::Unfinished { since });
     }
-    Ok(Settled {
+    Ok(Pair {
         identity: paired(catalog, objects, ids, insist).await?,
         given_up: match unfinished {
             None => Vec::new(),

@@ -22,7 +22,7 @@ use super::purge::{self, purge_deleted};
 use super::round::{Round, SetAside};
 use super::scour::Scouring;
 use super::settings::UpkeepSettings;
-use super::settled::Settled;
+use super::settled_partitions::SettledPartitions;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::{Sound, Subject};
 use crate::model::ids::PersonId;
@@ -148,7 +148,7 @@ impl Upkeep {
     }
 
     /// Compacts until there is nothing left to do.
-    pub async fn compact_due(&self, settled: &mut Settled) -> Result<(), StoreError> {
+    pub async fn compact_due(&self, settled: &mut SettledPartitions) -> Result<(), StoreError> {
         let Sound {
             sound: candidates,
             mut set_aside,

@@ -17,7 +17,7 @@ use super::jobs::Upkeep;
 use super::pause::paused;
 use super::scrub::{self, Scrub};
 use super::settings::UpkeepSettings;
-use super::settled::Settled;
+use super::settled_partitions::SettledPartitions;
 use super::stores::UpkeepStores;
 use crate::model::meters::Meters;
 use crate::store::StoreError;
@@ -69,7 +69,7 @@ impl Upkeep {
     }
 
     async fn compacting(&self) {
-        let mut settled = Settled::default();
+        let mut settled = SettledPartitions::default();
         while paused(&self.stop, self.settings.interval).await {
             Box::pin(self.attempt(Job::Compact, self.compact_due(&mut settled))).await;
         }

@@ -84,7 +84,7 @@ impl Catalog {
     ) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
         let now = session.now(&*self.time).await?;
-        let row = row_of(id(person.0), manifest, now);
+        let row = manifest_row(id(person.0), manifest, now);
         // A row that is not there cannot be locked, so one is made before it is looked at.
         let made = session
             .insert(&MANIFESTS, vec![row.clone()], Existing::Keep)
@@ -112,12 +112,12 @@ pub(in crate::catalog) async fn note_no_manifests(
 ) -> Result<(), CatalogError> {
     let rows = people
         .into_iter()
-        .map(|person| row_of(person, KnownManifest::NONE, now));
+        .map(|person| manifest_row(person, KnownManifest::NONE, now));
     session.insert(&MANIFESTS, rows.collect(), Existing::Keep).await?;
     Ok(())
 }
 
-fn row_of(person: Value, manifest: KnownManifest, now: Instant) -> Vec<Value> {
+fn manifest_row(person: Value, manifest: KnownManifest, now: Instant) -> Vec<Value> {
     vec![
         person,
         Value::Int(manifest.number),

@@ -92,7 +92,7 @@ fn value_of(kind: Kind, value: Json) -> Option<Value> {
 
 /// The table of this name, and the values of a row of it that was written down. `None`: there is none, or its
 /// rows are others.
-pub(in crate::catalog) fn row_of(table: &str, row: Vec<Json>) -> Option<(&'static Table, Vec<Value>)> {
+pub(in crate::catalog) fn parsed_row(table: &str, row: Vec<Json>) -> Option<(&'static Table, Vec<Value>)> {
     let table = TABLES.iter().copied().find(|known| known.name == table)?;
     if row.len() != table.columns.len() {
         return None;

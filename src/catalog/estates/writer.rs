@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::counts::EstateCounts;
 use super::giving_up::take_for_all;
-use super::pages::{BLOBS, EstatePage, TABLES, row_of, unreadable};
+use super::pages::{BLOBS, EstatePage, TABLES, parsed_row, unreadable};
 use crate::catalog::Catalog;
 use crate::catalog::database::{Patience, Session};
 use crate::catalog::documents::DocumentKind;
@@ -117,7 +117,7 @@ impl EstateWriter {
             .ok_or_else(unreadable)?;
         let mut rows = Vec::with_capacity(page.rows.len());
         for row in page.rows {
-            let (_, values) = row_of(table.name, row).ok_or_else(unreadable)?;
+            let (_, values) = parsed_row(table.name, row).ok_or_else(unreadable)?;
             let owner = table.columns.iter().position(|(name, _)| *name == "person");
             if owner.and_then(|owner| values.get(owner)) != Some(&id(self.person.0)) {
                 return Err(unreadable());
@@ -183,7 +183,7 @@ impl EstateWriter {
     }
 
     /// Rolls back and leaves the catalogue as it was.
-    pub async fn give_up(self) -> Result<(), CatalogError> {
+    pub async fn abandon(self) -> Result<(), CatalogError> {
         self.session.rollback().await
     }
 }

@@ -111,7 +111,7 @@ impl Manifest {
                 finished.map(|()| Ok(given_up)).map_err(StoreError::from)
             }
             unwanted => {
-                writer.give_up().await?;
+                writer.abandon().await?;
                 unwanted.map(|(put, _)| Err(put))
             }
         };

@@ -6,7 +6,7 @@ use object_store::memory::InMemory;
 use super::*;
 use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::upkeep::check::catalogue_complaints;
-use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, Settled, compare, read, settle, write};
+use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, Pair, compare, read, settle, write};
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::numbers;
 use crate::upkeep::rebuild::rebuild;
@@ -18,7 +18,7 @@ async fn settled(bench: &Bench) -> Result<Uuid, ApartError> {
     settled.map(|settled| settled.identity)
 }
 
-async fn insisted(bench: &Bench) -> Settled {
+async fn insisted(bench: &Bench) -> Pair {
     let UpkeepStores { catalog, ids, .. } = &bench.stores;
     let settled = settle(catalog, bench.stores.objects(), ids.as_ref(), true).await;
     settled.unwrap()

@@ -12,7 +12,7 @@ use crate::upkeep::identity::IDENTITY_OBJECT;
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::numbers;
 use crate::upkeep::purge::purge_deleted;
-use crate::upkeep::settled::Settled;
+use crate::upkeep::settled_partitions::SettledPartitions;
 
 fn upkeep(bench: &Bench) -> Upkeep {
     let stop = tokio_util::sync::CancellationToken::new();
@@ -23,7 +23,10 @@ fn upkeep(bench: &Bench) -> Upkeep {
 async fn round(bench: &Bench) {
     let upkeep = upkeep(bench);
     upkeep.flush_due().await.unwrap();
-    upkeep.compact_due(&mut Settled::default()).await.unwrap();
+    upkeep
+        .compact_due(&mut SettledPartitions::default())
+        .await
+        .unwrap();
     upkeep.write_manifests().await.unwrap();
     upkeep.purge_due().await.unwrap();
     upkeep.collect_due().await.unwrap();

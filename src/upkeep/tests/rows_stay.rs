@@ -7,7 +7,7 @@ use crate::model::meters::Meters;
 use crate::upkeep::flush::flush;
 use crate::upkeep::jobs::Upkeep;
 use crate::upkeep::past_years::{MergeOutcome, compact_or_merge_past_year};
-use crate::upkeep::settled::Settled;
+use crate::upkeep::settled_partitions::SettledPartitions;
 use tokio_util::sync::CancellationToken;
 
 #[derive(Clone, Debug)]
@@ -297,7 +297,7 @@ async fn the_runner_flushes_what_is_due_and_compacts_what_is_many() {
         assert_eq!(meters.upkeep.flushes.get(), piece as u64 + 1);
     }
     let before = bench.visible().await;
-    let mut settled = Settled::default();
+    let mut settled = SettledPartitions::default();
     upkeep.compact_due(&mut settled).await.unwrap();
     assert_eq!(
         (
@@ -325,7 +325,7 @@ async fn the_runner_makes_one_object_of_a_year_that_is_over_once_nothing_comes()
         bench.put(&rows, true).await;
     }
     let before = bench.visible().await;
-    let mut settled = Settled::default();
+    let mut settled = SettledPartitions::default();
     let mut objects = Vec::new();
     for _ in 0..3 {
         upkeep.compact_due(&mut settled).await.unwrap();
@@ -350,7 +350,7 @@ async fn a_year_that_ends_while_the_runner_runs_becomes_one_object_too() {
         let rows = many(number * 100, 100, LAST_DAY_OF_2023 + start * SECOND);
         bench.put(&rows, true).await;
     }
-    let mut settled = Settled::default();
+    let mut settled = SettledPartitions::default();
     let mut objects = Vec::new();
     for pause in [
         Duration::from_secs(5),

@@ -21,7 +21,7 @@ use crate::upkeep::erasure_notes::remember;
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::{manifest_path, numbers};
 use crate::upkeep::scrub::Scrub;
-use crate::upkeep::settled::Settled;
+use crate::upkeep::settled_partitions::SettledPartitions;
 
 /// Two people with four objects and a tail each; the first one's key is the bench's.
 async fn neighbours() -> (Bench, PartitionKey) {
@@ -63,7 +63,10 @@ async fn a_damaged_row_of_one_person_stops_neither_flush_nor_compaction_nor_coll
         bench.pass(Duration::from_mins(5));
         let (upkeep, meters) = upkeep(&bench);
         upkeep.flush_due().await.unwrap();
-        upkeep.compact_due(&mut Settled::default()).await.unwrap();
+        upkeep
+            .compact_due(&mut SettledPartitions::default())
+            .await
+            .unwrap();
         assert_eq!(meters.set_aside_partitions.get(), 1, "{sql}");
         bench.pass(Duration::from_mins(11));
         upkeep.collect_due().await.unwrap();
@@ -151,7 +154,7 @@ async fn a_damaged_partition_stays_set_aside_until_it_is_looked_at_again() {
     let damaged = bench.key.clone();
     damage_tail(&bench, &damaged, 1).await;
     let (upkeep, meters) = upkeep(&bench);
-    let mut settled = Settled::default();
+    let mut settled = SettledPartitions::default();
     // How often somebody met the damage, how many partitions are set aside, and what was compacted.
     let told = || {
         (
@@ -189,7 +192,7 @@ async fn what_a_store_that_was_away_held_up_is_compacted_once_it_is_back() {
         bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
     }
     let (upkeep, meters) = upkeep(&bench);
-    let mut settled = Settled::default();
+    let mut settled = SettledPartitions::default();
     let told = || (meters.set_aside_partitions.get(), meters.upkeep.compactions.get());
     faults.lasting(Operation::Put, Some(Fault::Fail));
     for _ in 0..2 {
@@ -317,7 +320,7 @@ async fn those_whose_objects_cannot_be_written_keep_nobody_from_being_compacted_
     let (bench, people, closes) = six_people().await;
     closes.only(DATA_FOLDER, &people);
     let (upkeep, meters) = upkeep(&bench);
-    let mut settled = Settled::default();
+    let mut settled = SettledPartitions::default();
     let told = || (meters.set_aside_partitions.get(), meters.upkeep.compactions.get());
     assert!(upkeep.compact_due(&mut settled).await.is_err());
     assert_eq!(told(), (5, 0));

@@ -14,7 +14,7 @@ use crate::store::StoreError;
 
 /// Partitions that compaction looked at.
 #[derive(Clone, Debug, Default)]
-pub struct Settled(HashMap<PartitionKey, LookedAt>);
+pub struct SettledPartitions(HashMap<PartitionKey, LookedAt>);
 
 /// How a partition was when compaction looked at it, and how it was left.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ enum CompactionOutcome {
     Failed,
 }
 
-impl Settled {
+impl SettledPartitions {
     /// The candidates to look at now, in this year, with their versions. Those that failed come last: however
     /// many of them end a round, the others have had their turn. Forgets what was known of other versions.
     pub fn open(
@@ -123,11 +123,11 @@ mod tests {
     const YEAR: Option<i32> = Some(2024);
 
     /// The people with open partitions, of people with these versions of theirs.
-    fn open(settled: &mut Settled, versions: &[(u128, i64)]) -> Vec<u128> {
+    fn open(settled: &mut SettledPartitions, versions: &[(u128, i64)]) -> Vec<u128> {
         open_in(settled, YEAR, versions)
     }
 
-    fn open_in(settled: &mut Settled, year: Option<i32>, versions: &[(u128, i64)]) -> Vec<u128> {
+    fn open_in(settled: &mut SettledPartitions, year: Option<i32>, versions: &[(u128, i64)]) -> Vec<u128> {
         let candidates = versions.iter().map(|(person, version)| CompactionCandidate {
             person: key(*person).person,
             data_type: key(*person).data_type,
@@ -137,7 +137,7 @@ mod tests {
         open.iter().map(|(key, _)| key.person.0.as_u128()).collect()
     }
 
-    fn damaged(settled: &Settled) -> Vec<u128> {
+    fn damaged(settled: &SettledPartitions) -> Vec<u128> {
         settled.damaged().map(|key| key.person.0.as_u128()).collect()
     }
 
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn where_there_is_nothing_to_do_nobody_looks_until_it_changes() {
-        let mut settled = Settled::default();
+        let mut settled = SettledPartitions::default();
         settled.note(&key(1), 5, YEAR, &Ok(MergeOutcome::Nothing));
         settled.note(&key(2), 5, YEAR, &Ok(MergeOutcome::Later));
         assert_eq!(open(&mut settled, &[(1, 5), (2, 5), (3, 5)]), [2, 3]);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn in_another_year_there_may_be_something_to_do() {
-        let mut settled = Settled::default();
+        let mut settled = SettledPartitions::default();
         settled.note(&key(1), 5, YEAR, &Ok(MergeOutcome::Nothing));
         settled.note(&key(2), 5, YEAR, &Err(StoreError::corrupt("a page")));
         assert_eq!(open(&mut settled, &[(1, 5), (2, 5)]), Vec::<u128>::new());
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn what_is_damaged_is_left_alone_and_known_until_it_changes() {
-        let mut settled = Settled::default();
+        let mut settled = SettledPartitions::default();
         settled.note(&key(1), 5, YEAR, &Err(StoreError::corrupt("a page")));
         let what = "a row".to_owned();
         settled.note(&key(2), 5, YEAR, &Err(CatalogError::Corrupt { what }.into()));
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_tried_again_after_all_others() {
-        let mut settled = Settled::default();
+        let mut settled = SettledPartitions::default();
         let busy = CatalogError::Contended {
             detail: "others use it".to_owned(),
         };
