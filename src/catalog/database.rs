@@ -16,6 +16,7 @@ mod session;
 mod sqlite;
 mod statements;
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
@@ -207,6 +208,11 @@ impl Database {
             Address::Sqlite(path) => ahead_log::cut_damaged(path),
             Address::Postgres(_) => Ok(None),
         }
+    }
+
+    /// The log of a database in this file.
+    pub(super) fn log_of(file: &Path) -> PathBuf {
+        ahead_log::log_of(file)
     }
 
     /// A write transaction that excludes other migrations.

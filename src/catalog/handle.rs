@@ -1,6 +1,6 @@
 //! The handle through which everybody uses the catalogue. Knows nothing of what its tables hold.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,6 +88,12 @@ impl Catalog {
             Address::Sqlite(path) => Some(path.to_owned()),
             Address::Postgres(_) => None,
         })
+    }
+
+    /// The log of an embedded catalogue in this file, if it has left one.
+    #[must_use]
+    pub fn log_of(file: &Path) -> PathBuf {
+        Database::log_of(file)
     }
 
     /// The host on a network to which the catalogue at `address` may be spoken to without TLS. `None`: there

@@ -83,7 +83,7 @@ impl UnfinishedCopy {
     pub fn finish(self) -> Result<BackupReport, StoreError> {
         let Self { directory, report } = self;
         mark(&directory)?;
-        finish(
+        rename_catalogue(
             &directory.join(UNFINISHED_CATALOGUE),
             &directory.join(CATALOGUE_FILE),
         )?;
@@ -341,13 +341,8 @@ async fn copy_object(
 }
 
 /// Renames a closed catalogue, and the log that it may have left.
-fn finish(file: &Path, finished: &Path) -> Result<(), StoreError> {
-    let log_of = |file: &Path| {
-        let mut name = file.as_os_str().to_owned();
-        name.push("-wal");
-        PathBuf::from(name)
-    };
-    let renamed = match std::fs::rename(log_of(file), log_of(finished)) {
+fn rename_catalogue(file: &Path, finished: &Path) -> Result<(), StoreError> {
+    let renamed = match std::fs::rename(Catalog::log_of(file), Catalog::log_of(finished)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         // The catalogue last: without it nothing can be served.
         _ => std::fs::rename(file, finished),

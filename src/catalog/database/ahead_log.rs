@@ -60,7 +60,7 @@ enum Wrong {
 
 /// Refuses a database whose log is damaged, or is that of another database or of another state of it.
 pub(super) fn refuse_damaged(database: &Path) -> Result<(), CatalogError> {
-    let log = beside(database, SUFFIX);
+    let log = log_of(database);
     match looked(database)? {
         None => Ok(()),
         Some(Wrong::OfAnother) => Err(CatalogError::LogOfAnother {
@@ -80,7 +80,7 @@ pub(super) fn refuse_damaged(database: &Path) -> Result<(), CatalogError> {
 /// Refuses a log whose database is missing or empty, as after it was moved away: SQLite would take such a log
 /// for nobody's and remove it, with what was acknowledged and stands there alone.
 pub(super) fn refuse_left_alone(database: &Path) -> Result<(), CatalogError> {
-    let log = beside(database, SUFFIX);
+    let log = log_of(database);
     let is_left_alone = || -> io::Result<bool> {
         // In this order: a database that is being made meanwhile has content before its log has.
         Ok(length(&log)? > HEADER as u64 && length(database)? == 0)
@@ -105,7 +105,7 @@ fn length(path: &Path) -> io::Result<u64> {
 
 /// Cuts a damaged log where it is damaged, after setting a copy aside; describes the damage, if any.
 pub(super) fn cut_damaged(database: &Path) -> Result<Option<String>, CatalogError> {
-    let log = beside(database, SUFFIX);
+    let log = log_of(database);
     let Some(Wrong::Damaged(Damage { sound, transactions })) = looked(database)? else {
         return Ok(None);
     };
@@ -137,6 +137,11 @@ fn unreadable(log: &Path, error: &io::Error) -> CatalogError {
     }
 }
 
+/// The log of a database in this file.
+pub(super) fn log_of(database: &Path) -> PathBuf {
+    beside(database, SUFFIX)
+}
+
 fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
@@ -145,7 +150,7 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
 
 /// What is wrong with the log of a database.
 fn looked(database: &Path) -> Result<Option<Wrong>, CatalogError> {
-    let log = beside(database, SUFFIX);
+    let log = log_of(database);
     let mut seen = None;
     for look in 0..LOOKS_AT_LOG {
         if look > 0 {
