@@ -16,6 +16,7 @@ mod spellings;
 mod steps;
 
 pub use super::erasure::Erasure;
+pub use spellings::spellings_of;
 
 use serde_json::Value as Json;
 

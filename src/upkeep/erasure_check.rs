@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 use futures::TryStreamExt as _;
 
 use super::erase::FOLDERS_OF_PEOPLE;
-use super::manifest::{Mention, mention_of, spellings_of};
+use super::manifest::{Mention, mention_of};
 use super::stores::UpkeepStores;
-use crate::catalog::erasures::Erasure;
+use crate::catalog::erasures::{Erasure, spellings_of};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;

@@ -3,7 +3,7 @@
 //! Knows columns; knows nothing of what a row is for.
 
 use super::rewriting::rewrite;
-use super::spellings::{is_named_in, spellings};
+use super::spellings::{is_named_in, spellings_of};
 use crate::catalog::database::Value;
 use crate::catalog::rows::{id, text};
 use crate::catalog::tables::{DEFINITIONS, Kind, SOURCES, Table};
@@ -97,7 +97,7 @@ fn condition(table: &Table, person: PersonId, is_meant: impl Fn(&str, Kind) -> b
             Kind::Int | Kind::OptionalInt => {}
             Kind::Bytes => conditions.push(format!("{column} = ${}", numbered(id(person.0)))),
             Kind::Text | Kind::OptionalText => {
-                for written in spellings(person) {
+                for written in spellings_of(person) {
                     let number = numbered(text(&written));
                     conditions.push(says(&format!("lower({column})"), number));
                 }

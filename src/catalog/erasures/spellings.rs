@@ -7,14 +7,15 @@ use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 
 /// The ways in which an id is written, in small letters: with hyphens, and without them.
-pub(super) fn spellings(person: PersonId) -> [String; 2] {
+#[must_use]
+pub fn spellings_of(person: PersonId) -> [String; 2] {
     [person.to_string(), person.0.simple().to_string()]
 }
 
 /// Whether a text has the person's id in it, however it is written.
 pub(super) fn is_named_in(text: &str, person: PersonId) -> bool {
     let lower = text.to_ascii_lowercase();
-    spellings(person)
+    spellings_of(person)
         .iter()
         .any(|spelling| lower.contains(spelling.as_str()))
 }
@@ -30,8 +31,8 @@ impl StandIn {
     /// `turn`: 0, or how many were tried that are taken.
     pub(super) fn of(person: PersonId, turn: u32) -> Self {
         let other = PersonId(ErasureMark::of(person).stand_in(turn));
-        let [hyphenated, simple] = spellings(person);
-        let [other_hyphenated, other_simple] = spellings(other);
+        let [hyphenated, simple] = spellings_of(person);
+        let [other_hyphenated, other_simple] = spellings_of(other);
         Self {
             pairs: [(hyphenated, other_hyphenated), (simple, other_simple)],
         }
@@ -93,8 +94,8 @@ mod tests {
     fn an_id_is_replaced_in_each_way_of_writing_it_and_stays_written_so() {
         let gone = PersonId(Uuid::from_u128(GONE));
         let stand_in = StandIn::of(gone, 0);
-        let [hyphenated, simple] = spellings(gone);
-        let [other, other_simple] = spellings(PersonId(ErasureMark::of(gone).stand_in(0)));
+        let [hyphenated, simple] = spellings_of(gone);
+        let [other, other_simple] = spellings_of(PersonId(ErasureMark::of(gone).stand_in(0)));
         for (written, expected) in [
             (hyphenated.clone(), other.clone()),
             (simple.clone(), other_simple.clone()),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::lines::{Ending, FORMAT, Heading, Row, lines_of, unreadable, unwritable, verify};
 use crate::catalog::CatalogError;
-use crate::catalog::erasures::only_stays;
+use crate::catalog::erasures::{only_stays, spellings_of};
 use crate::catalog::estates::{EstatePage, EstateReader, EstateWriter, PutBack};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
@@ -49,12 +49,6 @@ pub async fn mention_of(
     });
     let found = searched.await.map_err(unwritable)?;
     found.ok_or_else(|| StoreError::corrupt(format!("{path} cannot be read")))
-}
-
-/// How the name of an object or a row may spell a person's id, in small letters.
-#[must_use]
-pub fn spellings_of(person: PersonId) -> [String; 2] {
-    [person.to_string(), person.0.simple().to_string()]
 }
 
 /// A manifest that was fetched and verified.
