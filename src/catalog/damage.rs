@@ -75,7 +75,7 @@ impl Damage {
                 Ok(Some(UnverifiedRow { values, checksum }))
             }
             Err(CatalogError::Corrupt { .. }) => {
-                let owner = owner_column(table).and_then(|column| row.bytes(column).ok());
+                let owner = table.owner_column().and_then(|column| row.bytes(column).ok());
                 let owner = owner.and_then(|bytes| PersonId::from_slice(&bytes));
                 self.note(table, owner, Fault::Unreadable);
                 Ok(None)
@@ -128,13 +128,9 @@ pub(super) fn besides_rows(what: String) -> Option<String> {
     (!is_of_row).then_some(what)
 }
 
-fn owner_column(table: &Table) -> Option<usize> {
-    table.columns.iter().position(|(name, _)| *name == "person")
-}
-
 /// The owner of a row, if it names one.
 fn owner_in(table: &Table, values: &[Value]) -> Option<PersonId> {
-    match values.get(owner_column(table)?)? {
+    match values.get(table.owner_column()?)? {
         Value::Bytes(bytes) => PersonId::from_slice(bytes),
         _ => None,
     }

@@ -324,6 +324,11 @@ impl Table {
 
     /// Whether each of its rows belongs to a person.
     pub(super) fn has_owner(&self) -> bool {
-        self.columns.iter().any(|(name, _)| *name == "person")
+        self.owner_column().is_some()
+    }
+
+    /// The column with the person to whom a row belongs.
+    pub(super) fn owner_column(&self) -> Option<usize> {
+        self.columns.iter().position(|(name, _)| *name == "person")
     }
 }

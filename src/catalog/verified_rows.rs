@@ -255,13 +255,7 @@ impl Session {
         table: &Table,
         after: &[Value],
     ) -> Result<Vec<VerifiedRow>, CatalogError> {
-        let key: Vec<&str> = table
-            .columns
-            .iter()
-            .take(table.key)
-            .map(|(name, _)| *name)
-            .collect();
-        let key = key.join(", ");
+        let key = table.key_columns();
         let mut values = vec![Value::Int(PAGE_ROWS)];
         values.extend_from_slice(after);
         let rest = if after.is_empty() {

@@ -89,7 +89,7 @@ impl Catalog {
         table: &Table,
         row: &VerifiedRow,
     ) -> Result<Option<bool>, CatalogError> {
-        let owner = row.id(place_of_owner(table), PersonId::from_slice)?;
+        let owner = owner_of(table, row)?;
         let mut session = match self.locked(erasure, owner).await {
             Ok(Some(session)) => session,
             Ok(None) => return Ok(None),
@@ -138,7 +138,7 @@ impl Catalog {
             let Some(current) = session.select(&ACCESS_LOG, &of_entry, key).await?.pop() else {
                 continue;
             };
-            let owner = current.id(place_of_owner(&ACCESS_LOG), PersonId::from_slice)?;
+            let owner = owner_of(&ACCESS_LOG, &current)?;
             let mut row = current.into_values();
             if rewrite(&ACCESS_LOG, &mut row, person, 0) {
                 self.note_urgent_manifest(&mut session, owner).await?;
@@ -212,10 +212,11 @@ fn of_key(table: &Table) -> String {
     format!("WHERE {}", equal.join(" AND "))
 }
 
-/// Which column has the owner. Each of these tables has one.
-fn place_of_owner(table: &Table) -> usize {
-    let owner = table.columns.iter().position(|(name, _)| *name == "person");
-    owner.unwrap_or_default()
+/// Whose a row is. Each of these tables says so.
+fn owner_of(table: &Table, row: &VerifiedRow) -> Result<PersonId, CatalogError> {
+    let column = table.owner_column();
+    let column = column.ok_or_else(|| CatalogError::corrupt(format!("{} have no owner", table.name)))?;
+    row.id(column, PersonId::from_slice)
 }
 
 /// The kind under which a row is counted with its checksum, if it is.

@@ -118,8 +118,8 @@ impl EstateWriter {
         let mut rows = Vec::with_capacity(page.rows.len());
         for row in page.rows {
             let (_, values) = parsed_row(table.name, row).ok_or_else(unreadable)?;
-            let owner = table.columns.iter().position(|(name, _)| *name == "person");
-            if owner.and_then(|owner| values.get(owner)) != Some(&id(self.person.0)) {
+            let owner = table.owner_column().and_then(|column| values.get(column));
+            if owner != Some(&id(self.person.0)) {
                 return Err(unreadable());
             }
             rows.push(table.row(values));
