@@ -8,7 +8,7 @@ use super::Catalog;
 use super::database::Value;
 use super::errors::CatalogError;
 use super::records::{CompactionCandidate, TailBacklog};
-use super::rows::id;
+use super::rows::{id, tail_memory_of};
 use super::sound_rows::Sound;
 use super::tables::{PARTITIONS, PIECES};
 use crate::model::ids::{PersonId, PieceId};
@@ -42,7 +42,7 @@ impl Catalog {
             entry.rows += row.int(4)?;
             let bytes = row.int(5)?;
             entry.bytes += bytes;
-            entry.memory += row.optional_int(12).unwrap_or(bytes.saturating_mul(USUAL_RATIO));
+            entry.memory += tail_memory_of(&row).unwrap_or(bytes.saturating_mul(USUAL_RATIO));
             entry.oldest = entry.oldest.min(Instant::from_micros(row.int(14)?));
         }
         let mut backlog: Vec<TailBacklog> = backlog.into_values().collect();

@@ -231,6 +231,21 @@ impl DeadRow {
     }
 }
 
+/// Columns of a piece. One of the tail has neither path nor footer, and the second column holds what its rows
+/// take in memory.
+const PATH: usize = 11;
+const FOOTER_BYTES: usize = 12;
+
+/// The path of a piece's object, from the row of the piece; `None` for one of the tail.
+pub(super) fn path_of(row: &VerifiedRow) -> Option<&str> {
+    row.optional_text(PATH)
+}
+
+/// How many bytes the rows of a tail piece take in memory, from the row of the piece, if that was noted.
+pub(super) fn tail_memory_of(row: &VerifiedRow) -> Option<i64> {
+    row.optional_int(FOOTER_BYTES)
+}
+
 /// A piece from its row; blobs and dead rows are filled in by the caller.
 pub(super) fn piece_of(row: &VerifiedRow) -> Result<Piece, CatalogError> {
     let narrow = |column: usize| {
@@ -238,11 +253,11 @@ pub(super) fn piece_of(row: &VerifiedRow) -> Result<Piece, CatalogError> {
             u32::try_from(value).map_err(|_| CatalogError::corrupt("a piece has a number out of its range"))
         })
     };
-    let place = match (row.optional_text(11), row.optional_int(12), row.optional_int(13)) {
+    let place = match (path_of(row), row.optional_int(FOOTER_BYTES), row.optional_int(13)) {
         (Some(path), Some(_), Some(_)) => Place::Object {
             path: path.to_owned(),
             footer: Footer {
-                bytes: narrow(12)?,
+                bytes: narrow(FOOTER_BYTES)?,
                 checksum: narrow(13)?,
             },
         },
@@ -279,7 +294,6 @@ pub(super) fn piece_values(
     now: Instant,
 ) -> Vec<Value> {
     let (path, footer_bytes, footer_checksum) = match &piece.place {
-        // A tail piece has no footer; this column holds what its rows take in memory.
         NewPlace::Tail { memory, .. } => (Value::NullText, Value::Int(i64::from(*memory)), Value::NullInt),
         NewPlace::Object { path, footer } => (
             Value::Text(path.clone()),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::counted_rows::{CountedRows, DEFINITIONS_KIND, REGISTERS, SOURCES_KIND};
 use crate::catalog::errors::CatalogError;
-use crate::catalog::rows::{Ledger, PartitionRow};
+use crate::catalog::rows::{Ledger, PartitionRow, path_of};
 use crate::catalog::tables::{
     DEAD_ROWS, DEFINITIONS, DOCUMENTS, FOLDERS, LEDGERS, LINKS, PARTITIONS, PIECES, SOURCES, Table,
 };
@@ -89,8 +89,7 @@ impl EstateCounts {
             name if name == PIECES.name => {
                 if let Some(count) = self.of_types.get_mut(row.text(1)?) {
                     count.rows.found.gain(&checksum);
-                    // One without a path is of the tail.
-                    count.without_bytes += i64::from(row.optional_text(11).is_none());
+                    count.without_bytes += i64::from(path_of(row).is_none());
                 }
             }
             name if name == DEAD_ROWS.name => {

@@ -12,7 +12,7 @@ use crate::catalog::errors::CatalogError;
 use crate::catalog::inserting::Existing;
 use crate::catalog::reading::{read_partitions, verify_partitions};
 use crate::catalog::roster::enrol;
-use crate::catalog::rows::{Ledger, id};
+use crate::catalog::rows::{Ledger, id, path_of};
 use crate::catalog::tables::{DOCUMENTS, FOLDERS, LEDGERS, LINKS, MANIFESTS, PEOPLE, PIECES};
 use crate::catalog::verified_rows::VerifiedRow;
 use crate::model::hexadecimal::from_hexadecimal;
@@ -127,7 +127,7 @@ impl EstateWriter {
         self.counts.add(table, &rows)?;
         if table.name == PIECES.name {
             for row in &rows {
-                if let Some(path) = row.optional_text(11) {
+                if let Some(path) = path_of(row) {
                     self.objects.push(path.to_owned());
                 } else {
                     let (data_type, piece) = (row.text(1)?.to_owned(), row.bytes(2)?.to_vec());
