@@ -94,6 +94,15 @@ impl CatalogError {
         }
     }
 
+    /// `None` for damage: for callers to whom it is as good as nothing, or who know that it is told elsewhere.
+    pub fn unless_corrupt<T>(outcome: Result<T, Self>) -> Result<Option<T>, Self> {
+        match outcome {
+            Ok(done) => Ok(Some(done)),
+            Err(Self::Corrupt { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     pub(super) fn corrupt(what: impl Into<String>) -> Self {
         Self::Corrupt { what: what.into() }
     }

@@ -30,10 +30,7 @@ impl Catalog {
     /// A fact about the catalogue as a whole; `None` also for one that is damaged. For what says nothing that
     /// must be known, and is replaced where it is missing.
     pub async fn sound_fact(&self, name: &str) -> Result<Option<String>, CatalogError> {
-        match self.fact(name).await {
-            Err(CatalogError::Corrupt { .. }) => Ok(None),
-            found => found,
-        }
+        Ok(CatalogError::unless_corrupt(self.fact(name).await)?.flatten())
     }
 
     /// A fact about the catalogue as a whole. Stores `proposal` first if there is none yet; it then holds on

@@ -61,7 +61,7 @@ pub async fn check(
     if let Some(complaint) = stores.catalog.damaged_roster().await? {
         check.wrong(complaint);
     }
-    check.noted = sound(stores.catalog.damages().await)?
+    check.noted = CatalogError::unless_corrupt(stores.catalog.damages().await)?
         .unwrap_or_default()
         .into_iter()
         .map(|(path, _)| path)
@@ -101,7 +101,7 @@ pub async fn catalogue_complaints(catalog: &Catalog) -> Result<Vec<String>, Stor
 
 /// Says that a catalogue is being made anew. Damage in what it says of that is a damaged row like others.
 async fn unfinished_complaint(catalog: &Catalog) -> Result<Option<String>, StoreError> {
-    let since = sound(catalog.unfinished_rebuild().await)?.flatten();
+    let since = CatalogError::unless_corrupt(catalog.unfinished_rebuild().await)?.flatten();
     Ok(since.map(|since| {
         format!(
             "the catalogue is being made anew since {since}, and that is not finished: run `almanac check \
@@ -176,7 +176,8 @@ impl Check<'_> {
         for complaint in complaints {
             self.wrong(complaint);
         }
-        let Some(partitions) = sound(self.stores.catalog.partitions_of(person).await)? else {
+        let partitions = self.stores.catalog.partitions_of(person).await;
+        let Some(partitions) = CatalogError::unless_corrupt(partitions)? else {
             return Ok(());
         };
         for summary in partitions {
@@ -298,14 +299,5 @@ impl Check<'_> {
             .stamps(partition.person, std::slice::from_ref(&partition.data_type))
             .await?;
         Ok(stamps == [partition.stamp])
-    }
-}
-
-/// `None` for damage.
-fn sound<T>(outcome: Result<T, CatalogError>) -> Result<Option<T>, StoreError> {
-    match outcome {
-        Ok(value) => Ok(Some(value)),
-        Err(CatalogError::Corrupt { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }

@@ -180,7 +180,8 @@ pub async fn heed_notes(
             purged_at: None,
             ended_at: None,
         };
-        unless_damaged(stores.catalog.enter_erasure(&erasure).await)?;
+        // That the row of an erasure is damaged is known already.
+        CatalogError::unless_corrupt(stores.catalog.enter_erasure(&erasure).await)?;
     }
     for (mark, person, begun_at) in of_people {
         if !passes_over(mark) {
@@ -194,7 +195,8 @@ pub async fn heed_notes(
 async fn begin_again(stores: &UpkeepStores, person: PersonId, begun_at: Instant) -> Result<(), StoreError> {
     let why_not = match manifests_above(stores, person, ends_at(begun_at)).await {
         Ok(None) => {
-            if let Some(erasure) = unless_damaged(stores.catalog.begin_erasure(person).await)? {
+            let begun = stores.catalog.begin_erasure(person).await;
+            if let Some(erasure) = CatalogError::unless_corrupt(begun)? {
                 remember(stores.objects(), &erasure).await?;
             }
             return Ok(());
@@ -208,15 +210,6 @@ async fn begin_again(stores: &UpkeepStores, person: PersonId, begun_at: Instant)
         "the catalogue is older than the store, which remembers an erasure, and {why_not}: it is not begun \
          again until that is decided"
     )))
-}
-
-/// The outcome of work on an erasure whose row may be damaged, which is known already.
-fn unless_damaged<T>(outcome: Result<T, CatalogError>) -> Result<Option<T>, CatalogError> {
-    match outcome {
-        Ok(done) => Ok(Some(done)),
-        Err(CatalogError::Corrupt { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 /// Removes everything of a person from catalogue and store, until nothing more is found or the erasure is

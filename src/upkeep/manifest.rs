@@ -251,11 +251,9 @@ async fn write_rows(
 
 /// The number of the newest manifest of a person that was noted.
 pub(super) async fn known_number(stores: &UpkeepStores, person: PersonId) -> Result<Option<i64>, StoreError> {
-    match stores.catalog.known_manifest(person).await {
-        // What is damaged says nothing, and is replaced.
-        Err(CatalogError::Corrupt { .. }) => Ok(None),
-        known => Ok(known?.map(|known| known.number)),
-    }
+    // What is damaged says nothing, and is replaced.
+    let known = CatalogError::unless_corrupt(stores.catalog.known_manifest(person).await)?;
+    Ok(known.flatten().map(|known| known.number))
 }
 
 /// `Exists`, if a manifest was noted meanwhile with this number or a higher one.

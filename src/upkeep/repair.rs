@@ -104,10 +104,7 @@ async fn remove_bytes_of_nothing(stores: &UpkeepStores) -> Result<Option<String>
 /// What is lost of a person. Rows that differ from what was written are not: those may still be restored, and
 /// a check tells of them.
 async fn lost_of(stores: &UpkeepStores, person: PersonId) -> Result<Option<String>, StoreError> {
-    match stores.catalog.lost_of(person).await {
-        Err(CatalogError::Corrupt { .. }) => Ok(None),
-        lost => Ok(lost?),
-    }
+    Ok(CatalogError::unless_corrupt(stores.catalog.lost_of(person).await)?.flatten())
 }
 
 /// Writes the newest manifest of a person anew if it is lost or damaged; returns a description of what was

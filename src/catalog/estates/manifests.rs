@@ -129,9 +129,8 @@ fn manifest_row(person: Value, manifest: KnownManifest, now: Instant) -> Vec<Val
 /// The number of the newest manifest of a person that was noted, which stays so until the transaction ends.
 async fn noted_number(session: &mut Session, person: PersonId) -> Result<Option<i64>, CatalogError> {
     let rest = format!("WHERE person = $1{}", session.locking());
-    match session.select(&MANIFESTS, &rest, vec![id(person.0)]).await {
-        // What is damaged says nothing.
-        Err(CatalogError::Corrupt { .. }) => Ok(None),
-        found => found?.first().map(|row| row.int(1)).transpose(),
-    }
+    let found = session.select(&MANIFESTS, &rest, vec![id(person.0)]).await;
+    // What is damaged says nothing.
+    let found = CatalogError::unless_corrupt(found)?.unwrap_or_default();
+    found.first().map(|row| row.int(1)).transpose()
 }
