@@ -240,11 +240,7 @@ async fn notice(stores: &UpkeepStores, beyond: &BeyondCatalogue) -> Result<(usiz
         let mut listed = stores.objects().list(kept.folder())?;
         let mut seen = Vec::new();
         loop {
-            let object = match listed.try_next().await {
-                // Somebody removed it after it was listed.
-                Err(StoreError::Missing { .. }) => continue,
-                object => object?,
-            };
+            let object = listed.try_next().await?;
             let is_end = object.is_none();
             seen.extend(object.map(|object| object.path).filter(|path| kept.is_ours(path)));
             if seen.len() >= PATHS_AT_ONCE || is_end {

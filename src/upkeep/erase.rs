@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use futures::StreamExt as _;
+use futures::TryStreamExt as _;
 
 use super::begun_anew::manifests_above;
 use super::collect::ORPHAN_AGE;
@@ -312,19 +312,13 @@ async fn erase_folder(stores: &UpkeepStores, erasure: &Erasure, folder: &str) ->
     let objects = stores.objects();
     let mut removed = 0;
     let mut listed = objects.list(folder)?;
-    while let Some(object) = listed.next().await {
-        let path = match object {
-            Ok(object) => object.path,
-            // Somebody removed it after it was listed.
-            Err(StoreError::Missing { .. }) => continue,
-            Err(error) => return Err(error),
-        };
+    while let Some(object) = listed.try_next().await? {
         // What is listed may belong to somebody who began anew. No transaction includes the store, so this
         // is asked right before: only who is held up just here, and for long, removes too much.
         if stores.catalog.still_under_way(erasure).await?.is_none() {
             return Ok(removed);
         }
-        objects.delete(&path).await?;
+        objects.delete(&object.path).await?;
         removed += 1;
     }
     objects.remove_empty_folders(folder).await?;

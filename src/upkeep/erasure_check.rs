@@ -79,12 +79,7 @@ async fn in_store(
     let names = spellings_of(person);
     let mut manifests = Vec::new();
     let mut listed = objects.list(WHOLE_STORE)?;
-    loop {
-        let object = match listed.try_next().await {
-            Err(StoreError::Missing { .. }) => continue,
-            object => object?,
-        };
-        let Some(object) = object else { break };
+    while let Some(object) = listed.try_next().await? {
         if names.iter().any(|name| object.path.contains(name)) {
             left.push(format!("store: {}", object.path));
         } else if object.path.starts_with(PEOPLE_FOLDER) && !object.is_claim() {
