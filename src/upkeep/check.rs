@@ -90,12 +90,18 @@ pub async fn catalogue_complaints(catalog: &Catalog) -> Result<Vec<String>, Stor
     complaints.extend(unfinished_complaint(catalog).await?);
     complaints.extend(catalog.damaged_roster().await?);
     for person in catalog.people_ids().await? {
-        complaints.extend(catalog.damaged_partitions(person).await?);
-        complaints.extend(catalog.damaged_documents(person).await?);
-        complaints.extend(catalog.damaged_registers(person).await?);
+        complaints.extend(damage_of(catalog, person).await?);
     }
     complaints.sort_unstable();
     complaints.dedup();
+    Ok(complaints)
+}
+
+/// Describes the damage to what a catalogue has of a person, besides rows that differ from what was written.
+async fn damage_of(catalog: &Catalog, person: PersonId) -> Result<Vec<String>, CatalogError> {
+    let mut complaints = catalog.damaged_partitions(person).await?;
+    complaints.extend(catalog.damaged_documents(person).await?);
+    complaints.extend(catalog.damaged_registers(person).await?);
     Ok(complaints)
 }
 
@@ -161,10 +167,7 @@ impl Check<'_> {
 
     async fn person(&mut self, person: PersonId) -> Result<(), StoreError> {
         self.checked.people += 1;
-        let catalog = &self.stores.catalog;
-        let mut complaints = catalog.damaged_partitions(person).await?;
-        complaints.extend(catalog.damaged_documents(person).await?);
-        complaints.extend(catalog.damaged_registers(person).await?);
+        let mut complaints = damage_of(&self.stores.catalog, person).await?;
         let of_manifests = match lost_manifests::complaints(self.stores, person).await {
             Err(error @ StoreError::Catalog(_)) => return Err(error),
             // One unreadable manifest does not keep the others from being checked.
