@@ -219,10 +219,10 @@ pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<Orpha
 /// be needed.
 pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
     stores.objects().clear_interrupted_uploads(ORPHAN_AGE).await?;
-    for kept in CollectedKind::ALL {
+    for kind in CollectedKind::ALL {
         stores
             .objects()
-            .remove_quiet_folders(kept.folder(), ORPHAN_AGE)
+            .remove_quiet_folders(kind.folder(), ORPHAN_AGE)
             .await?;
     }
     let now = stores.catalog.now().await?;
@@ -236,16 +236,16 @@ pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
 /// that a rebuild kept do not count at all: they say nothing of whether this is the right catalogue.
 async fn notice(stores: &UpkeepStores, beyond: &BeyondCatalogue) -> Result<(usize, usize), StoreError> {
     let (mut all, mut orphans) = (0, 0);
-    for kept in CollectedKind::ALL {
-        let mut listed = stores.objects().list(kept.folder())?;
+    for kind in CollectedKind::ALL {
+        let mut listed = stores.objects().list(kind.folder())?;
         let mut seen = Vec::new();
         loop {
             let object = listed.try_next().await?;
             let is_end = object.is_none();
-            seen.extend(object.map(|object| object.path).filter(|path| kept.is_ours(path)));
+            seen.extend(object.map(|object| object.path).filter(|path| kind.is_ours(path)));
             if seen.len() >= PATHS_AT_ONCE || is_end {
                 all += seen.len();
-                let orphaned = kept.orphaned(stores, &std::mem::take(&mut seen)).await?;
+                let orphaned = kind.orphaned(stores, &std::mem::take(&mut seen)).await?;
                 let orphaned = stores.catalog.not_retired(orphaned).await?;
                 let found = orphaned.len();
                 let mut orphaned = stores.catalog.not_kept(orphaned).await?;
@@ -304,9 +304,9 @@ async fn unmark_named(
 /// The `paths` that nothing names.
 async fn orphaned(stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
     let mut orphaned = Vec::new();
-    for kept in CollectedKind::ALL {
-        let of_kind: Vec<String> = paths.iter().filter(|path| kept.is_ours(path)).cloned().collect();
-        orphaned.extend(kept.orphaned(stores, &of_kind).await?);
+    for kind in CollectedKind::ALL {
+        let of_kind: Vec<String> = paths.iter().filter(|path| kind.is_ours(path)).cloned().collect();
+        orphaned.extend(kind.orphaned(stores, &of_kind).await?);
     }
     Ok(orphaned)
 }
