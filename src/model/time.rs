@@ -55,6 +55,13 @@ impl Instant {
         Self(self.0.saturating_sub(micros_of(length)))
     }
 
+    /// The time from `earlier` to this moment; none if this is the earlier one.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        let micros = self.0.saturating_sub(earlier.0);
+        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+    }
+
     /// RFC 3339 in UTC with `Z`. The fraction has none, three or six digits, as needed.
     #[must_use]
     pub fn to_rfc3339(self) -> String {

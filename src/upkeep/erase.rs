@@ -45,8 +45,8 @@ pub const FOLDERS_OF_PEOPLE: [&str; 6] = [
 /// The shortest length of an erasure: longer than any write that was under way when it began.
 pub const ERASURE_LENGTH: Duration = ORPHAN_AGE;
 
-/// The pause between the first two searches, in microseconds.
-const FIRST_PAUSE: i64 = 15_000_000;
+/// The pause between the first two searches.
+const FIRST_PAUSE: Duration = Duration::from_secs(15);
 
 /// The earliest end of an erasure.
 #[must_use]
@@ -96,11 +96,7 @@ fn noticed_key(erasure: &Erasure) -> String {
 /// that double, or to end it.
 #[must_use]
 pub fn is_due(erasure: &Erasure, now: Instant) -> bool {
-    let looks_again = |looked: Instant| {
-        let since_begun = looked.micros().saturating_sub(erasure.begun_at.micros());
-        let pause = since_begun.max(FIRST_PAUSE);
-        now.micros().saturating_sub(looked.micros()) >= pause
-    };
+    let looks_again = |looked: Instant| now.since(looked) >= looked.since(erasure.begun_at).max(FIRST_PAUSE);
     !erasure.is_over() && (now >= ends_at(erasure.begun_at) || erasure.purged_at.is_none_or(looks_again))
 }
 

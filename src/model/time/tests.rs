@@ -124,6 +124,15 @@ fn rule_0_2_a_range_selects_what_shares_time_with_it() {
     assert_eq!(TimeRange::new(at("15:00"), at("14:00")), None);
 }
 
+#[test]
+fn no_time_passes_from_a_moment_to_an_earlier_one() {
+    let (earlier, later) = (instant("2024-01-24T00:00:00Z"), instant("2024-01-24T00:00:01.5Z"));
+    assert_eq!(later.since(earlier), Duration::from_millis(1_500));
+    assert_eq!(earlier.since(later), Duration::ZERO);
+    let (first, last) = (Instant::from_micros(i64::MIN), Instant::from_micros(i64::MAX));
+    assert_eq!(last.since(first), Duration::from_micros(i64::MAX.unsigned_abs()));
+}
+
 fn instants() -> impl Strategy<Value = Instant> {
     (Instant::MIN.micros()..=Instant::MAX.micros()).prop_map(Instant::from_micros)
 }
