@@ -19,10 +19,10 @@ use crate::catalog::writing::{Limits, Writer};
 pub(in crate::catalog) const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// A connection to a server that has been idle for this long is checked before use.
 const CHECK_AFTER_IDLE: Duration = Duration::from_secs(1);
-/// A connection to a server that nobody used for this long is closed.
-const IDLE_CONNECTION_LIFETIME: Duration = Duration::from_mins(1);
 /// How long that check may take.
 const CHECK_LIMIT: Duration = Duration::from_secs(2);
+/// A connection to a server that nobody used for this long is closed.
+const IDLE_CONNECTION_LIFETIME: Duration = Duration::from_mins(1);
 /// Prepared statements kept per connection. There are a few dozen shapes, most in half a dozen lengths.
 const PREPARED_STATEMENTS: usize = 512;
 
@@ -59,13 +59,14 @@ pub(super) async fn open_postgres(
     options: PgConnectOptions,
     connections: u32,
 ) -> Result<PgPool, CatalogError> {
+    let lock_timeout = format!("{}s", LOCK_PATIENCE.as_secs());
     let options = options
         .application_name("almanac")
         .statement_cache_capacity(PREPARED_STATEMENTS)
         // An acknowledgement means that the change is on disk, whatever the server's default is.
         .options([
             ("synchronous_commit", "on"),
-            ("lock_timeout", "10s"),
+            ("lock_timeout", lock_timeout.as_str()),
             ("idle_in_transaction_session_timeout", "60s"),
         ])
         .disable_statement_logging();
