@@ -13,6 +13,9 @@ use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::manifest_names::parse_manifest_path;
 
+/// How many rows are put back together: as many as were read together.
+const ROWS_AT_ONCE: usize = 512;
+
 /// Where a manifest mentions a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mention {
@@ -134,7 +137,7 @@ impl Manifest {
             let Row(table, values) = serde_json::from_str(&line).map_err(|_| unreadable())?;
             let is_full = page
                 .as_ref()
-                .is_some_and(|page| page.table != table || page.rows.len() >= 512);
+                .is_some_and(|page| page.table != table || page.rows.len() >= ROWS_AT_ONCE);
             if let Some(page) = page.take_if(|_| is_full) {
                 writer.put(page).await?;
             }
