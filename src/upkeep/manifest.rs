@@ -179,7 +179,7 @@ async fn lacking_in_newest(stores: &UpkeepStores, person: PersonId) -> Result<Ma
     }
 }
 
-/// As [`write_next`].
+/// Writes the next manifest as [`write_next`] does, unless rows are lost that `may_lack` does not allow.
 async fn write_rows(
     stores: &UpkeepStores,
     person: PersonId,
@@ -190,12 +190,12 @@ async fn write_rows(
     // first. Numbers that the store has lost are not taken again.
     let before = TakenNumbers::of(stores.objects(), person).await?;
     let known = known_number(stores, person).await?;
-    let mut older = known.and_then(|known| before.beyond(known));
-    if older.is_none() {
+    let mut outdated = known.and_then(|known| before.beyond(known));
+    if outdated.is_none() {
         // Also without any manifest: the first one would look as if the person had begun anew.
-        older = unheeded_of(&stores.catalog, stores.objects(), person).await?;
+        outdated = unheeded_of(&stores.catalog, stores.objects(), person).await?;
     }
-    if let Some(reason) = older {
+    if let Some(reason) = outdated {
         return Err(StoreError::corrupt(reason));
     }
     if known == Some(KnownManifest::NONE.number) {
@@ -207,29 +207,14 @@ async fn write_rows(
         return Ok(WriteOutcome::Nobody);
     };
     let state = estate.state;
-    let path = manifest_path(person, number);
-    let mut writer = stores.objects().upload_contested(&path)?;
-    let sent = match send(person, estate, may_lack, &mut writer).await {
-        // Others may have looked before its number was claimed: they do not know that it is coming.
-        Ok(()) => expect_newest(stores, person, number).await,
-        failed => failed,
-    };
-    let sent = match sent {
-        Ok(()) => writer.finish().await,
-        Err(error) => {
-            // What stays of it is removed with the older ones.
-            let _ = writer.abort().await;
-            Err(error)
-        }
-    };
-    match sent {
+    match send_whole(stores, person, number, estate, may_lack).await {
         Err(StoreError::Exists { .. }) => return Ok(WriteOutcome::Overtaken),
         sent => sent?,
     }
     let among_others = !before.claims.is_empty();
-    let older = among_others || (kept > 0 && !before.manifests.is_empty());
+    let has_older = among_others || (kept > 0 && !before.manifests.is_empty());
     let manifest = KnownManifest { number, state };
-    match note(stores, person, manifest, older).await {
+    match note(stores, person, manifest, has_older).await {
         Ok(None) => {}
         Ok(Some(in_vain)) => return Ok(in_vain),
         Err(error) => {
@@ -238,7 +223,7 @@ async fn write_rows(
                 .await
                 .is_ok_and(|known| known > Some(number))
             {
-                let _ = stores.objects().delete(&path).await;
+                let _ = stores.objects().delete(&manifest_path(person, number)).await;
             }
             return Err(error);
         }
@@ -247,6 +232,33 @@ async fn write_rows(
         stores.objects().delete(&manifest_path(person, old)).await?;
     }
     Ok(WriteOutcome::Done { among_others })
+}
+
+/// Sends everything known of a person as the manifest with this number, or nothing of it. `Exists`, if others
+/// took the number or noted a higher one meanwhile.
+async fn send_whole(
+    stores: &UpkeepStores,
+    person: PersonId,
+    number: i64,
+    estate: EstateReader,
+    may_lack: &MayLack,
+) -> Result<(), StoreError> {
+    let mut writer = stores
+        .objects()
+        .upload_contested(&manifest_path(person, number))?;
+    let sent = match send(person, estate, may_lack, &mut writer).await {
+        // Others may have looked before its number was claimed: they do not know that it is coming.
+        Ok(()) => expect_newest(stores, person, number).await,
+        failed => failed,
+    };
+    match sent {
+        Ok(()) => writer.finish().await,
+        Err(error) => {
+            // What stays of it is removed with the older ones.
+            let _ = writer.abort().await;
+            Err(error)
+        }
+    }
 }
 
 /// The number of the newest manifest of a person that was noted.
@@ -265,17 +277,18 @@ async fn expect_newest(stores: &UpkeepStores, person: PersonId, number: i64) -> 
     Ok(())
 }
 
-/// Notes a manifest that is in the store, or removes it, if nobody wants it any more.
+/// Notes a manifest that is in the store, or removes it, if nobody wants it any more. `has_older`: there may
+/// be older ones.
 async fn note(
     stores: &UpkeepStores,
     person: PersonId,
     manifest: KnownManifest,
-    older: bool,
+    has_older: bool,
 ) -> Result<Option<WriteOutcome>, StoreError> {
     let in_vain = if stores.catalog.is_being_erased(person).await? {
         // The erasure began after this write, and may have finished looking.
         WriteOutcome::Nobody
-    } else if !stores.catalog.note_manifest(person, manifest, older).await? {
+    } else if !stores.catalog.note_manifest(person, manifest, has_older).await? {
         // What has a higher number was read later, perhaps to remove what this one still says.
         WriteOutcome::Overtaken
     } else {

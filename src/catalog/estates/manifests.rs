@@ -74,13 +74,13 @@ impl Catalog {
         session.commit().await
     }
 
-    /// Notes a manifest, unless one with a higher number was noted. `older`: there are older ones. Returns
-    /// whether it was noted.
+    /// Notes a manifest, unless one with a higher number was noted. `has_older`: there are older ones.
+    /// Returns whether it was noted.
     pub async fn note_manifest(
         &self,
         person: PersonId,
         manifest: KnownManifest,
-        older: bool,
+        has_older: bool,
     ) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
         let now = session.now(&*self.time).await?;
@@ -96,7 +96,7 @@ impl Catalog {
             }
             session.insert(&MANIFESTS, vec![row], Existing::Replace).await?;
         }
-        if older {
+        if has_older {
             note_older_manifests(&mut session, person, now).await?;
         }
         session.commit().await?;
