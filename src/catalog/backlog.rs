@@ -17,6 +17,8 @@ use crate::model::time::Instant;
 
 /// How many times its stored size a tail row takes in memory, where this was not noted.
 const USUAL_RATIO: i64 = 4;
+/// The bytes of a tail piece.
+pub(super) const BLOB_OF_PIECE: &str = "SELECT blob FROM blobs WHERE piece = $1";
 
 impl Catalog {
     /// Partitions with rows in the tail, the longest waiting first. Damaged rows are set aside.
@@ -70,8 +72,10 @@ impl Catalog {
 
     /// The bytes of a tail piece, unless it is gone.
     pub async fn tail_blob(&self, piece: PieceId) -> Result<Option<Vec<u8>>, CatalogError> {
-        let sql = "SELECT blob FROM blobs WHERE piece = $1".to_owned();
-        let rows = self.database.fetch(sql, vec![id(piece.0)]).await?;
+        let rows = self
+            .database
+            .fetch(BLOB_OF_PIECE.to_owned(), vec![id(piece.0)])
+            .await?;
         rows.first().map(|row| row.bytes(0)).transpose()
     }
 

@@ -4,11 +4,13 @@
 //! nothing of what is done about damage.
 
 use super::Catalog;
+use super::backlog::BLOB_OF_PIECE;
 use super::damage::{Damage, besides_rows};
-use super::database::{Row, Value};
+use super::database::Row;
 use super::errors::CatalogError;
 use super::reading::{read_partitions, verify_partitions};
 use super::records::{Bounds, Place};
+use super::rows::{id, is_sound_blob};
 use super::tables::ALL;
 use crate::model::ids::PersonId;
 
@@ -107,15 +109,10 @@ impl Catalog {
                 .filter(|(piece, _)| matches!(piece.place, Place::Tail { .. }))
             {
                 let blob = session
-                    .fetch(
-                        "SELECT blob FROM blobs WHERE piece = $1".to_owned(),
-                        vec![Value::Bytes(piece.id.as_bytes().to_vec())],
-                    )
+                    .fetch(BLOB_OF_PIECE.to_owned(), vec![id(piece.id.0)])
                     .await?;
-                let is_sound = |row: &Row| {
-                    row.bytes(0)
-                        .is_ok_and(|blob| crc32fast::hash(&blob) == piece.checksum)
-                };
+                let checksum = i64::from(piece.checksum);
+                let is_sound = |row: &Row| row.bytes(0).is_ok_and(|blob| is_sound_blob(&blob, checksum));
                 let what = match blob.first() {
                     None => "is lost",
                     Some(row) if is_sound(row) => continue,

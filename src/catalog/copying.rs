@@ -12,6 +12,7 @@ use super::damage::{Damage, UnverifiedRow};
 use super::database::{Database, Session, Value};
 use super::errors::CatalogError;
 use super::inserting::Existing;
+use super::rows::is_sound_blob;
 use super::tables::{ALL, OF_THIS_STORE, PIECES, Table};
 use super::{Catalog, migrations};
 use crate::model::ids::PersonId;
@@ -134,7 +135,7 @@ impl Copying {
             };
             // One that no piece names is copied all the same: its piece may be what is damaged.
             if let Some((checksum, owner)) = self.tail.remove(&piece)
-                && i64::from(crc32fast::hash(&blob)) != checksum
+                && !is_sound_blob(&blob, checksum)
             {
                 self.damage
                     .say(of_tail(&piece, owner, "differs from what was written"));

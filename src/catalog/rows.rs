@@ -286,6 +286,11 @@ pub(super) fn piece_of(row: &VerifiedRow) -> Result<Piece, CatalogError> {
     })
 }
 
+/// Whether the bytes of a tail piece are those with the checksum that its row has.
+pub(super) fn is_sound_blob(blob: &[u8], checksum: i64) -> bool {
+    i64::from(crc32fast::hash(blob)) == checksum
+}
+
 pub(super) fn piece_values(
     person: PersonId,
     data_type: &TypeId,

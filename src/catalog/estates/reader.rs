@@ -8,7 +8,7 @@ use super::states::state_of;
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
-use crate::catalog::rows::id;
+use crate::catalog::rows::{id, is_sound_blob};
 use crate::catalog::tables::Table;
 use crate::catalog::verified_rows::{PAGE_ROWS, VerifiedRow};
 use crate::model::hexadecimal::hexadecimal;
@@ -132,7 +132,7 @@ impl EstateReader {
         let mut rows = Vec::new();
         for row in self.session.fetch(PAGE_OF_BLOBS.to_owned(), values).await? {
             let (piece, blob) = (row.bytes(0)?, row.bytes(1)?);
-            if i64::from(crc32fast::hash(&blob)) != row.int(2)? {
+            if !is_sound_blob(&blob, row.int(2)?) {
                 return Err(CatalogError::corrupt(
                     "a tail piece differs from what was written",
                 ));
