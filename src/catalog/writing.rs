@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -139,7 +139,7 @@ impl Writer {
         }
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Option<Connection>> {
+    fn idle(&self) -> MutexGuard<'_, Option<Connection>> {
         self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

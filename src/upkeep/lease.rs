@@ -4,7 +4,7 @@
 //! the present state; the lease only avoids doing everything twice. It ends by the database's clock.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Moment};
 
 use tokio_util::sync::CancellationToken;
@@ -150,7 +150,7 @@ impl Leases {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, LeaseRefusals>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, LeaseRefusals>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

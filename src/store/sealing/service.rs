@@ -8,7 +8,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -189,7 +189,7 @@ impl KeyService {
         }
     }
 
-    fn silence(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+    fn silence(&self) -> MutexGuard<'_, Option<Instant>> {
         self.silent_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
