@@ -1,5 +1,6 @@
-//! The words of the domain: ids, instants, ranges, data types and their layouts. No I/O, and nothing that
-//! waits, except that a cache may wait for another caller to fill the same entry.
+//! The words of the domain: ids, instants, ranges, data types and their layouts, and the small tools that
+//! every room uses. No I/O, and nothing that waits, except that a cache may wait for another caller to fill
+//! the same entry.
 
 pub mod cache;
 pub mod cache_pool;

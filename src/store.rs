@@ -1,7 +1,8 @@
 //! Turns rows into durable bytes and back: the object store, the Parquet layout of pieces, the tail's blobs,
 //! snapshots of both.
 //!
-//! Stands on the catalogue, which says what exists. Knows nothing of HTTP, JSON bodies or plans.
+//! Stands on the catalogue, which says what exists. Knows nothing of requests, of the JSON of records, or
+//! of plans.
 
 pub mod arrange;
 mod blob_forms;

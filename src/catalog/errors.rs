@@ -94,7 +94,7 @@ impl CatalogError {
         }
     }
 
-    /// `None` for damage: for callers to whom it is as good as nothing, or who know that it is told elsewhere.
+    /// `None` for damage: for callers to whom that says nothing, or who know that it is told elsewhere.
     pub fn unless_corrupt<T>(outcome: Result<T, Self>) -> Result<Option<T>, Self> {
         match outcome {
             Ok(done) => Ok(Some(done)),

@@ -52,8 +52,8 @@ impl Catalog {
         Ok(Self::over(database, clock))
     }
 
-    /// Opens the catalogue for who looks or notes something, perhaps beside a service of an earlier release:
-    /// its tables are refused if they are not up to date.
+    /// Opens the catalogue for a command that only reads or leaves a note, perhaps beside a service of an
+    /// earlier release: its tables are refused if they are not up to date.
     pub async fn open_beside(address: &str, clock: Arc<dyn Clock>) -> Result<Self, CatalogError> {
         let database = Database::open(address, USUAL_CONNECTIONS).await?;
         if let Err(refused) = migrations::refuse_earlier(&database).await {

@@ -1,5 +1,5 @@
 //! The migrations of the catalogue's tables. Applied in order, in one transaction that only one process runs
-//! at a time, by whoever opens the catalogue to go on with it; who only looks refuses tables of before. A
+//! at a time, by whoever opens the catalogue to write; readers refuse tables of an earlier release. A
 //! released migration never changes; the next one corrects its mistakes.
 
 use super::database::{Database, Session, Value};

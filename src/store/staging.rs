@@ -90,7 +90,7 @@ impl Staging {
 
 /// The file, if nobody else holds it. `None` as well where that cannot be told.
 fn unheld(path: &Path) -> Option<File> {
-    // Some file systems lock a file for those only who may write to it.
+    // Some file systems lock a file only for those who may write to it.
     let file = File::options().append(true).open(path).ok()?;
     file.try_lock().ok()?;
     Some(file)

@@ -116,8 +116,8 @@ async fn unfinished_complaint(catalog: &Catalog) -> Result<Option<String>, Store
     }))
 }
 
-/// Describes what a store has beyond its catalogue, where an older one was put back. One that is not made
-/// anew to the end is not older, but lost.
+/// Describes what a store has beyond its catalogue, where an older one was put back. One whose
+/// rebuild was not finished counts as lost, not as older.
 pub async fn older_complaints(catalog: &Catalog, objects: &ObjectStorage) -> Result<Vec<String>, StoreError> {
     if unfinished_complaint(catalog).await?.is_some() {
         return Ok(Vec::new());

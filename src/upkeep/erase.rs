@@ -167,7 +167,8 @@ pub async fn heed_notes(
         let found = unknown.remove_entry(&ErasureMark::of(person));
         of_people.extend(found.map(|(mark, begun_at)| (mark, person, begun_at)));
     }
-    // Of the others nothing is here, but tokens from before must still be refused, whoever fails below.
+    // Of the others nothing is here, but tokens from before must still be refused, even if one of the steps
+    // below fails.
     for (mark, begun_at) in unknown {
         let erasure = Erasure {
             mark,
@@ -234,7 +235,7 @@ async fn erase_everything(
             continue;
         }
         // Last: until then somebody may still write for the person, and have a key made. No transaction
-        // includes the keys either, so that this too is asked right before.
+        // includes the keys either, so this, too, is asked immediately before.
         if let Some(keys) = stores.snapshots.keys().filter(|_| searched.left.is_none())
             && stores.catalog.still_under_way(erasure).await?.is_some()
         {
@@ -287,7 +288,7 @@ async fn erase_mentions(
 }
 
 /// Whether manifests of `owner`, which cannot be replaced now, may name the person who is erased. Those that
-/// do not are no matter of the erasure.
+/// do not name them do not concern the erasure.
 async fn may_be_named(stores: &UpkeepStores, owner: PersonId, erasure: &Erasure) -> Result<bool, StoreError> {
     let Some(person) = erasure.person else {
         return Ok(false);

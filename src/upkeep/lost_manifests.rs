@@ -91,8 +91,8 @@ async fn is_lost(stores: &UpkeepStores, person: PersonId, number: i64) -> Result
     Ok(known.is_some_and(|known| known.number == number))
 }
 
-/// Rewrites the newest manifests that the catalogue knows but the store has lost; returns of whom, and whose
-/// damage was passed over.
+/// Rewrites the newest manifests that the catalogue knows but the store has lost; returns the people whose
+/// manifests were rewritten, and whose damage was passed over.
 pub async fn write_lost(stores: &UpkeepStores) -> Result<Sound<PersonId>, StoreError> {
     let mut newest: HashMap<PersonId, i64> = HashMap::new();
     let mut listed = stores.objects().list(PEOPLE_FOLDER)?;

@@ -159,8 +159,8 @@ enum MayLack {
     Anything,
 }
 
-/// What the newest manifest of a person lacks: no older one has it either. Of whom none was ever noted, and
-/// none is there, no manifest has anything.
+/// What the newest manifest of a person lacks: no older one has it either. Where none was ever noted and none
+/// is stored, nothing can be lost by writing one.
 async fn lacking_in_newest(stores: &UpkeepStores, person: PersonId) -> Result<MayLack, StoreError> {
     let Some(newest) = numbers(stores.objects(), person).await?.first().copied() else {
         let is_first = known_number(stores, person).await?.is_none();

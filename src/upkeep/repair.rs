@@ -54,8 +54,8 @@ pub async fn repair(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
     Ok(done)
 }
 
-/// Takes the people of whom something is there for all people, and what is there of those of whom rows are
-/// lost for all that there must be. Describes what was given up of whom, and of whom nothing was.
+/// Accepts as complete what the catalogue still has: the people of whom anything is left, and, of people with
+/// lost rows, the rows that are left. Describes what was given up, and for whom nothing was.
 pub async fn give_up_lost(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
     let mut done = match stores.catalog.give_up_lost_people().await {
         Err(CatalogError::Corrupt { what }) => vec![format!("nobody is given up: {what}")],

@@ -151,7 +151,8 @@ async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter
     Ok(piece.bytes)
 }
 
-/// Checks the newest manifests of the next few people. Whether those of everybody are checked in this round.
+/// Checks the newest manifests of the next few people. Returns whether this round has now checked those of
+/// everybody.
 async fn look_at_manifests(stores: &UpkeepStores, corrupt: &Counter) -> Result<bool, StoreError> {
     let saved = stores.catalog.sound_fact(&fact(MANIFESTS)).await?;
     let after: Option<PersonId> = saved.as_deref().and_then(|saved| saved.parse().ok());

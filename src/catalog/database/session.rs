@@ -163,7 +163,7 @@ impl Session {
     /// anyway.
     ///
     /// Rows that refer to the locked one may still come meanwhile, as no key changes under such a lock. Only
-    /// `people` is referred to, and who removes a person locks their row against that by removing it.
+    /// `people` is referred to, and removing a person locks their row against that.
     pub(in crate::catalog) fn locking(&self) -> &'static str {
         self.locking_with(Patience::Waits)
     }

@@ -1,7 +1,7 @@
 //! Takes what is there of a person for all that there must be, where rows were lost that nobody brings back.
 //!
-//! Counts and digests become those of what is there, and what belongs to nothing any more goes. Only who
-//! gives the lost rows up does this. A row that differs from what was written is in its way. Knows what is
+//! Counts and digests become those of what is there, and what belongs to nothing any more goes. Done only for
+//! an operator who gives the lost rows up; fails while any row differs from what was written. Knows what is
 //! counted; knows nothing of what the rows mean.
 
 use std::collections::BTreeMap;
@@ -64,8 +64,8 @@ impl Catalog {
         Ok(!self.database.fetch(any, Vec::new()).await?.is_empty())
     }
 
-    /// Removes these bytes; returns of how many pieces. Only for who knows that no row differs from what was
-    /// written: it may be what names them.
+    /// Removes these bytes; returns of how many pieces. Call it only when no row is known to differ from what
+    /// was written: such a row may be what names them.
     pub async fn remove_bytes_of_nothing(&self) -> Result<u64, CatalogError> {
         let mut session = self.database.write().await?;
         let removing = format!("DELETE FROM blobs WHERE piece IN ({BYTES_OF_NOTHING})");
