@@ -150,7 +150,7 @@ async fn holds_anything(objects: &ObjectStorage) -> Result<bool, StoreError> {
 
 fn apart() -> StoreError {
     StoreError::Settings {
-        detail: "what is in it was sealed with keys from another place than ALMANAC_PERSON_KEYS names; new \
+        detail: "what is in it was encrypted with keys from another place than ALMANAC_PERSON_KEYS names; new \
                  keys would be made here for people who have one. Name the place that it was, or, if it is \
                  the same and its place.json was lost, start once with ALMANAC_ADOPT_STORE=true"
             .to_owned(),
