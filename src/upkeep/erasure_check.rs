@@ -14,10 +14,7 @@ use crate::catalog::erasures::{Erasure, spellings_of};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::folder_names::PEOPLE_FOLDER;
-
-/// Everything in the store.
-const WHOLE_STORE: &str = "";
+use crate::store::folder_names::{PEOPLE_FOLDER, WHOLE_STORE};
 
 /// What is known of a person's erasure, and a description of what is left of them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,10 +15,9 @@ use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
+use crate::store::folder_names::ERASED_FOLDER;
 use crate::store::objects::ObjectStorage;
 
-/// The folder of notes about erasures.
-const ERASED_FOLDER: &str = "erased";
 const FORMAT: u32 = 1;
 
 /// The content of a note.

@@ -16,6 +16,7 @@ use crate::model::cache::ShortLived;
 use crate::model::ids::PersonId;
 use crate::store::blob_forms;
 use crate::store::errors::StoreError;
+use crate::store::folder_names::WHOLE_STORE;
 use crate::store::objects::ObjectStorage;
 
 use super::master::KEY_BYTES;
@@ -126,7 +127,7 @@ impl PersonKeys {
     /// All people who have a key.
     pub async fn people(&self) -> Result<Vec<PersonId>, StoreError> {
         let mut people = Vec::new();
-        let mut listed = self.place.list("")?;
+        let mut listed = self.place.list(WHOLE_STORE)?;
         while let Some(object) = listed.try_next().await? {
             let name = object.path.strip_suffix(SUFFIX);
             people.extend(name.and_then(|name| Uuid::parse_str(name).ok()).map(PersonId));

@@ -11,12 +11,14 @@ use uuid::Uuid;
 
 use super::keys::PersonKeys;
 use crate::store::errors::StoreError;
+use crate::store::folder_names::WHOLE_STORE;
 use crate::store::objects::ObjectStorage;
 
 /// The object which says that a store is sealed, and from which place.
 pub(super) const MARK: &str = "sealed.json";
 /// The object that names a place of keys.
 const NAME: &str = "place.json";
+const FORMAT: u32 = 1;
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Mark {
@@ -102,7 +104,7 @@ pub async fn mark(objects: &ObjectStorage, keys: &PersonKeys, insist: bool) -> R
         None => named_anew(keys, expected).await?,
     };
     let mark = Mark {
-        format: 1,
+        format: FORMAT,
         keys: Some(name.keys),
     };
     let content = written(&mark)?;
@@ -139,7 +141,7 @@ async fn named_anew(keys: &PersonKeys, expected: Option<Uuid>) -> Result<Name, S
 
 /// Whether a store has anything of people: objects of the store itself are in no folder.
 async fn holds_anything(objects: &ObjectStorage) -> Result<bool, StoreError> {
-    let mut listed = objects.list("")?;
+    let mut listed = objects.list(WHOLE_STORE)?;
     while let Some(object) = listed.try_next().await? {
         if object.path.contains('/') {
             return Ok(true);
@@ -150,10 +152,11 @@ async fn holds_anything(objects: &ObjectStorage) -> Result<bool, StoreError> {
 
 fn apart() -> StoreError {
     StoreError::Settings {
-        detail: "what is in it was encrypted with keys from another place than ALMANAC_PERSON_KEYS names; new \
+        detail:
+            "what is in it was encrypted with keys from another place than ALMANAC_PERSON_KEYS names; new \
                  keys would be made here for people who have one. Name the place that it was, or, if it is \
                  the same and its place.json was lost, start once with ALMANAC_ADOPT_STORE=true"
-            .to_owned(),
+                .to_owned(),
     }
 }
 
