@@ -8,6 +8,7 @@ mod annotation;
 mod builtin;
 mod canonical;
 mod category;
+mod column;
 mod column_units;
 mod data_type;
 mod definition;
@@ -33,6 +34,7 @@ pub use super::metric::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits}
 pub use annotation::{ANNOTATION_CATEGORIES, AnnotationTraits, ValueLimits};
 pub use canonical::{Canonical, respelt};
 pub use category::Category;
+pub use column::{dictionary_text, is_json_text, is_uuid, json_text, timestamp, uuid_field};
 pub use column_units::unit_of;
 pub use data_type::{
     ApiVersion, DataType, Layout, OwnersName, ReadColumn, ReadFrom, RecordClass, TimeFields, TypeId,
@@ -42,7 +44,7 @@ pub use definition::{Base, Definition, Scale};
 pub use entry::{CatalogEntry, ListEntry, RecordSpec};
 pub use error::RegistryError;
 pub use json_list::{JsonList, members_of};
-pub use layout::{LayoutError, dictionary_text, is_json_text, is_uuid, json_text, timestamp, uuid_field};
+pub use layout::LayoutError;
 pub use schema::RecordSchema;
 
 /// Every built-in type, and the tables that go with them. Read once at start, and never changed.

@@ -8,8 +8,8 @@ use arrow::datatypes::{DataType as ArrowType, Field};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::column::is_json_text;
 use super::data_type::DataType;
-use super::layout::is_json_text;
 
 /// The deepest nesting of choices in a schema that is followed.
 const DEEPEST_CHOICE: usize = 32;

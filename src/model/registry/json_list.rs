@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::layout::kind_of;
+use super::column::kind_of;
 
 /// What a list holds that no column of plain values or of structures can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

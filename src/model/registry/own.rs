@@ -7,9 +7,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::column::DEEPEST_STRUCT;
 use super::data_type::{DataType, Layout, TypeId, Undeclared};
 use super::definition::{Base, Definition, OF_METRICS};
-use super::layout::{DEEPEST_STRUCT, LayoutError, members_mut};
+use super::layout::{LayoutError, members_mut};
 use super::product_annotations::as_understood;
 use super::schema::RecordSchema;
 use super::{builtin, entry};

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::model::metric::MetricKind;
-use crate::model::registry::layout::column;
+use crate::model::registry::column::column;
 use crate::model::registry::product_annotations::as_understood;
 
 /// Members that every record of a defined type has; a person's own must have other names.

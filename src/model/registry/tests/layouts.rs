@@ -3,7 +3,7 @@
 use arrow::datatypes::{DataType as ArrowType, Field};
 use serde_json::json;
 
-use super::super::layout::column;
+use super::super::column::column;
 use super::*;
 
 fn names(layout: &Layout) -> Vec<&str> {
