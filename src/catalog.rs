@@ -50,6 +50,8 @@ mod restoring;
 mod roster;
 mod rows;
 mod sound_rows;
+mod stored_partitions;
+mod stored_sources;
 mod subject;
 mod tables;
 #[cfg(test)]

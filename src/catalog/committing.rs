@@ -5,27 +5,23 @@
 //! It happens completely or not at all.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt::Write as _;
-
-use uuid::Uuid;
 
 use super::Catalog;
-use super::counted_rows::SOURCES_KIND;
 use super::database::{Patience, Session, Value};
 use super::dated_ahead::is_ahead;
 use super::errors::CatalogError;
 use super::inserting::Existing;
-use super::ledgers::{PEOPLE_AT_ONCE, lock_people};
+use super::ledgers::lock_people;
 use super::orphans::{paths_of, refuse_condemned};
-use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, SeenSource, Stamp};
-use super::registers::change_register;
-use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_of, piece_values, text};
-use super::tables::{DEAD_ROWS, LEDGERS, PARTITIONS, PIECES, SOURCES, UPDATES, UPLOADS};
+use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, Stamp};
+use super::rows::{DeadRow, Ledger, id, piece_of, piece_values, text};
+use super::stored_partitions::{Partitions, current_partitions, store_partitions};
+use super::stored_sources::store_sources;
+use super::tables::{DEAD_ROWS, PIECES, UPDATES, UPLOADS};
 use super::updates::{minute_of, take_minutes_from};
 use super::verified_rows::one_of;
 use super::witness::Attempts;
 use crate::model::ids::{PersonId, PieceId};
-use crate::model::registry::TypeId;
 use crate::model::time::Instant;
 
 /// Pieces removed by one statement.
@@ -372,102 +368,4 @@ async fn remove_gathered(
         }
     }
     Ok(since)
-}
-
-type Partitions = HashMap<(PersonId, TypeId), (PartitionRow, Option<u32>)>;
-
-/// The rows of the partitions that a commit names, each with the checksum it is stored under, or `None` if it
-/// is new.
-async fn current_partitions(
-    session: &mut Session,
-    named: impl Iterator<Item = (PersonId, &TypeId)>,
-    now: Instant,
-) -> Result<Partitions, CatalogError> {
-    let mut partitions = Partitions::new();
-    let mut types_of: BTreeMap<PersonId, Vec<Value>> = BTreeMap::new();
-    for (person, data_type) in named {
-        let empty = PartitionRow::empty(person, data_type.clone(), now);
-        partitions.insert((person, data_type.clone()), (empty, None));
-        types_of.entry(person).or_default().push(text(&data_type.0));
-    }
-    let types_of: Vec<(PersonId, Vec<Value>)> = types_of.into_iter().collect();
-    for some in types_of.chunks(PEOPLE_AT_ONCE) {
-        let mut conditions = String::from("WHERE ");
-        let mut values = Vec::new();
-        for (person, types) in some {
-            let person_at = values.len() + 1;
-            let (list, mut names) = one_of(person_at + 1, types.clone());
-            let or = if person_at == 1 { "" } else { " OR " };
-            let _ = write!(conditions, "{or}(person = ${person_at} AND data_type IN {list})");
-            values.push(id(person.0));
-            values.append(&mut names);
-        }
-        for verified in session.select(&PARTITIONS, &conditions, values).await? {
-            let row = PartitionRow::of(&verified)?;
-            partitions.insert(
-                (row.person, row.data_type.clone()),
-                (row, Some(verified.checksum)),
-            );
-        }
-    }
-    Ok(partitions)
-}
-
-/// Writes partition rows, and the ledgers updated to match.
-pub(super) async fn store_partitions(
-    session: &mut Session,
-    rows: Vec<(PartitionRow, Option<u32>)>,
-    ledgers: &mut BTreeMap<PersonId, Ledger>,
-) -> Result<(), CatalogError> {
-    for (row, stored) in &rows {
-        let Some(ledger) = ledgers.get_mut(&row.person) else {
-            continue;
-        };
-        ledger.digest ^= row.checksum() ^ stored.unwrap_or(0);
-        ledger.partitions += i64::from(stored.is_none());
-    }
-    session
-        .insert(
-            &PARTITIONS,
-            rows.iter().map(|(row, _)| row.values()).collect(),
-            Existing::Replace,
-        )
-        .await?;
-    session
-        .insert(
-            &LEDGERS,
-            ledgers.values().map(Ledger::values).collect(),
-            Existing::Replace,
-        )
-        .await?;
-    Ok(())
-}
-
-async fn store_sources(
-    session: &mut Session,
-    sources: &[SeenSource],
-    now: Instant,
-) -> Result<(), CatalogError> {
-    let mut by_person: BTreeMap<PersonId, Vec<Vec<Value>>> = BTreeMap::new();
-    for source in sources {
-        by_person.entry(source.person).or_default().push(vec![
-            id(source.person.0),
-            text(&source.key),
-            id(source_id(source.person, &source.key)),
-            optional_text(source.name.as_deref()),
-            Value::Int(now.micros()),
-        ]);
-    }
-    for (person, rows) in by_person {
-        let new = session.insert_new(&SOURCES, rows).await?;
-        if !new.is_empty() {
-            change_register(session, person, SOURCES_KIND, |counted| counted.gain(&new)).await?;
-        }
-    }
-    Ok(())
-}
-
-/// A source has the same id on every node, derived from its person and key.
-pub(super) fn source_id(person: PersonId, key: &str) -> Uuid {
-    Uuid::new_v5(&person.0, key.as_bytes())
 }

@@ -4,7 +4,6 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::Catalog;
-use super::committing::store_partitions;
 use super::database::{Patience, Session, Value};
 use super::errors::CatalogError;
 use super::inserting::Existing;
@@ -13,6 +12,7 @@ use super::orphans::{paths_of, refuse_condemned};
 use super::reading::{VerifiedPartition, read_partitions, read_rows};
 use super::records::{Bounds, CommitOutcome, NewPlace, Place, Replace};
 use super::rows::{DeadRow, PartitionRow, id, piece_values, text};
+use super::stored_partitions::store_partitions;
 use super::tables::{DEAD_ROWS, PIECES, RETIRED_OBJECTS};
 use super::verified_rows::one_of;
 use super::witness::Attempts;

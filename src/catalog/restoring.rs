@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::Catalog;
-use super::committing::source_id;
 use super::counted_rows::SOURCES_KIND;
 use super::database::{Patience, Value};
 use super::errors::CatalogError;
@@ -15,6 +14,7 @@ use super::ledgers::{create_people, lock_for_change};
 use super::records::{KnownPerson, KnownSource};
 use super::registers::change_register;
 use super::rows::{id, optional_text, text};
+use super::stored_sources::source_id;
 use super::tables::{PEOPLE, SOURCES};
 use crate::model::ids::PersonId;
 
