@@ -215,6 +215,8 @@ async fn came_back(stores: &UpkeepStores, person: PersonId, ended_at: Instant) -
     Ok(true)
 }
 
+/// Restores a person from their newest manifest; from an older one, if that cannot be read or lacks what a type
+/// cannot be read without; or, without any, from their objects alone.
 async fn put_back(
     stores: &UpkeepStores,
     person: PersonId,
@@ -252,20 +254,31 @@ async fn put_back(
             Ok(Some(_)) => {}
         }
     }
-    if let Some((number, lack)) = lacking {
-        let wrong = lacks(person, number, &lack);
-        rebuilt.wrong.push(match whole {
-            Some(whole) => format!(
-                "{wrong}; {} is whole: to have the person come back from that, move the other away, and have \
-                 the catalogue made anew",
-                manifest_path(person, whole)
-            ),
-            None => wrong,
-        });
-        return from_manifest(stores, person, number, paths, |_| true, rebuilt)
-            .await
-            .map(drop);
+    match lacking {
+        Some((number, lack)) => {
+            let wrong = lacks(person, number, &lack);
+            rebuilt.wrong.push(match whole {
+                Some(whole) => format!(
+                    "{wrong}; {} is whole: to have the person come back from that, move the other away, and \
+                     have the catalogue made anew",
+                    manifest_path(person, whole)
+                ),
+                None => wrong,
+            });
+            let restored = from_manifest(stores, person, number, paths, |_| true, rebuilt).await;
+            restored.map(drop)
+        }
+        None => without_manifest(stores, person, paths, rebuilt).await,
     }
+}
+
+/// Restores a person of whom no manifest can be read from their objects alone.
+async fn without_manifest(
+    stores: &UpkeepStores,
+    person: PersonId,
+    paths: &[String],
+    rebuilt: &mut RebuildReport,
+) -> Result<(), StoreError> {
     let mut by_partition: BTreeMap<PartitionKey, Vec<String>> = BTreeMap::new();
     for path in paths {
         if let Some(ObjectName { data_type, .. }) = ObjectName::parse(path) {
