@@ -63,6 +63,21 @@ impl Catalog {
     }
 }
 
+/// How far the database could read a table.
+enum ReadUntil {
+    End,
+    /// Described by the database.
+    Damage(String),
+}
+
+/// In which direction a table is read. From its last row only after damage, so some of its rows may have been
+/// copied already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    FromTheFirst,
+    FromTheLast,
+}
+
 struct Copying {
     from: Session,
     to: Session,
@@ -72,32 +87,29 @@ struct Copying {
 
 impl Copying {
     async fn table(&mut self, table: &Table) -> Result<(), CatalogError> {
-        let Err(what) = self.run_through(table, "", false).await? else {
+        let ReadUntil::Damage(what) = self.run_through(table, Pass::FromTheFirst).await? else {
             return Ok(());
         };
         self.damage.cut_short(table.name, &what);
         // Rows behind the damage are reached from the other end.
-        let from_the_end = table.backwards();
-        self.run_through(table, &from_the_end, true).await.map(drop)
+        self.run_through(table, Pass::FromTheLast).await.map(drop)
     }
 
-    /// Copies rows until the database cannot read on, and then returns its message. `again`: some of the rows
-    /// may have been copied already.
-    async fn run_through(
-        &mut self,
-        table: &Table,
-        rest: &str,
-        again: bool,
-    ) -> Result<Result<(), String>, CatalogError> {
-        let mut cut_short = Ok(());
+    /// Copies rows until the database cannot read on.
+    async fn run_through(&mut self, table: &Table, pass: Pass) -> Result<ReadUntil, CatalogError> {
+        let order = match pass {
+            Pass::FromTheFirst => String::new(),
+            Pass::FromTheLast => table.backwards(),
+        };
+        let mut until = ReadUntil::End;
         let goes_on = self.from.goes_on_after_damage();
-        let mut rows = self.from.stream(table.select(rest))?;
+        let mut rows = self.from.stream(table.select(&order))?;
         let mut waiting = Vec::with_capacity(ROWS_AT_ONCE);
         while let Some(row) = rows.next().await {
             let row = match row {
                 Ok(row) => row,
                 Err(CatalogError::Corrupt { what }) if goes_on => {
-                    cut_short = Err(what);
+                    until = ReadUntil::Damage(what);
                     break;
                 }
                 Err(error) => return Err(error),
@@ -111,11 +123,11 @@ impl Copying {
             waiting.push(found);
             if waiting.len() == ROWS_AT_ONCE {
                 let full = std::mem::replace(&mut waiting, Vec::with_capacity(ROWS_AT_ONCE));
-                put(&mut self.to, table, full, &mut self.damage, again).await?;
+                put(&mut self.to, table, full, &mut self.damage, pass).await?;
             }
         }
-        put(&mut self.to, table, waiting, &mut self.damage, again).await?;
-        Ok(cut_short)
+        put(&mut self.to, table, waiting, &mut self.damage, pass).await?;
+        Ok(until)
     }
 
     /// The bytes of the tail. Their checksums are in the rows of their pieces.
@@ -181,7 +193,7 @@ async fn put(
     table: &Table,
     rows: Vec<UnverifiedRow>,
     damage: &mut Damage,
-    again: bool,
+    pass: Pass,
 ) -> Result<(), CatalogError> {
     if rows.is_empty() {
         return Ok(());
@@ -200,7 +212,7 @@ async fn put(
     }
     let one = table.insert(1, Existing::Keep, to.marks());
     for row in &rows {
-        if to.execute(one.clone(), values(row)).await? == 0 && !again {
+        if to.execute(one.clone(), values(row)).await? == 0 && pass == Pass::FromTheFirst {
             damage.doubled(table, &row.values);
         }
     }
