@@ -22,7 +22,7 @@ use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::objects::ObjectWriter;
 
-pub use stored::{Manifest, Mention, mention_of};
+pub use stored::{Manifest, Mention, PutBackOutcome, mention_of};
 
 /// How many manifests of a person are kept.
 const KEPT_MANIFESTS: usize = 2;

@@ -23,7 +23,7 @@ use super::collect::PATHS_AT_ONCE;
 use super::erase;
 use super::erasure_notes::remembered;
 use super::identity::{self, ApartError, IDENTITY_OBJECT};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, PutBackOutcome};
 use super::manifest_names::{manifest_path, numbers, parse_manifest_path};
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::erasures::Erasure;
@@ -215,8 +215,8 @@ async fn came_back(stores: &UpkeepStores, person: PersonId, ended_at: Instant) -
     Ok(true)
 }
 
-/// Restores a person from their newest manifest; from an older one, if that cannot be read or lacks what a type
-/// cannot be read without; or, without any, from their objects alone.
+/// Restores a person from their newest manifest; from an older one, if that cannot be read or lacks what a
+/// type cannot be read without; or, without any, from their objects alone.
 async fn put_back(
     stores: &UpkeepStores,
     person: PersonId,
@@ -342,8 +342,8 @@ async fn from_manifest(
         return Ok(None);
     };
     let given_up = match manifest.put_back(writer, is_wanted).await? {
-        Ok(given_up) => given_up,
-        Err(unwanted) => return Ok(Some(unwanted)),
+        PutBackOutcome::Done(given_up) => given_up,
+        PutBackOutcome::Unwanted(put) => return Ok(Some(put)),
     };
     if !given_up.is_empty() {
         let given_up = given_up.join("; ");

@@ -54,6 +54,15 @@ pub async fn mention_of(
     found.ok_or_else(|| StoreError::corrupt(format!("{path} cannot be read")))
 }
 
+/// What became of a person whom a manifest was to restore.
+#[derive(Debug)]
+pub enum PutBackOutcome {
+    /// They are as it says. Describes what it says itself that it lacks, which is given up.
+    Done(Vec<String>),
+    /// Nothing happened, since this was not wanted.
+    Unwanted(PutBack),
+}
+
 /// A manifest that was fetched and verified.
 pub struct Manifest {
     pub heading: Heading,
@@ -94,22 +103,23 @@ impl Manifest {
         })
     }
 
-    /// Makes the person in the catalogue what it says of them, if that `is_wanted`, and describes what it
-    /// says itself that it lacks, which is given up; otherwise returns what that would be. `Corrupt` if a
-    /// catalogue wrote it that had lost partitions, pieces or dead rows, and does not say so.
+    /// Makes the person in the catalogue what it says of them, if that `is_wanted`. `Corrupt` if a catalogue
+    /// wrote it that had lost partitions, pieces or dead rows, and does not say so.
     pub async fn put_back(
         &self,
         mut writer: EstateWriter,
         is_wanted: impl Fn(&PutBack) -> bool,
-    ) -> Result<Result<Vec<String>, PutBack>, StoreError> {
+    ) -> Result<PutBackOutcome, StoreError> {
         let back = match self.put_into(&mut writer).await {
             Ok((put, given_up)) if is_wanted(&put) => {
                 let finished = writer.finish().await;
-                finished.map(|()| Ok(given_up)).map_err(StoreError::from)
+                finished
+                    .map(|()| PutBackOutcome::Done(given_up))
+                    .map_err(StoreError::from)
             }
             unwanted => {
                 writer.abandon().await?;
-                unwanted.map(|(put, _)| Err(put))
+                unwanted.map(|(put, _)| PutBackOutcome::Unwanted(put))
             }
         };
         back.map_err(|error| match error {
