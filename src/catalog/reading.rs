@@ -89,18 +89,7 @@ impl Catalog {
             .filter(|row| known(&row.data_type) != Some(row.stamp()))
             .collect();
         let mut verified = read_partitions(&mut session, person, rows).await?;
-        let mut wanted = Vec::new();
-        for partition in verified.values() {
-            let missing = |piece: &Piece| matches!(piece.place, Place::Tail { .. }) && !held(piece.id);
-            wanted.extend(
-                partition
-                    .pieces
-                    .iter()
-                    .filter(|(piece, _)| missing(piece))
-                    .map(|(piece, _)| piece.id),
-            );
-        }
-        let mut blobs = read_blobs(&mut session, &wanted).await?;
+        let mut blobs = read_blobs(&mut session, &not_held(&verified, held)).await?;
         session.commit().await?;
 
         let mut partitions = Vec::with_capacity(types.len());
@@ -367,6 +356,18 @@ async fn read_blobs(
         ))),
         None => Ok(blobs),
     }
+}
+
+/// The tail pieces whose bytes the caller does not hold.
+fn not_held(
+    partitions: &HashMap<TypeId, VerifiedPartition>,
+    held: &(dyn Fn(PieceId) -> bool + Send + Sync),
+) -> Vec<PieceId> {
+    let pieces = partitions.values().flat_map(|partition| &partition.pieces);
+    pieces
+        .filter(|(piece, _)| matches!(piece.place, Place::Tail { .. }) && !held(piece.id))
+        .map(|(piece, _)| piece.id)
+        .collect()
 }
 
 fn verified_blob(piece: &Piece, blob: Vec<u8>) -> Result<Bytes, CatalogError> {
