@@ -168,16 +168,7 @@ async fn take_partitions(
             there.gain(&[*checksum]);
             continue;
         }
-        let (pieces, dead) = said.map_or((0, 0), |(said, _)| (said.pieces, said.dead));
-        let returns = if found.dead < dead {
-            ": what was deleted or replaced may be read again"
-        } else {
-            ""
-        };
-        given_up.push(format!(
-            "{data_type}: there are {} pieces and {} dead rows, not {pieces} and {dead}{returns}",
-            found.pieces, found.dead
-        ));
+        given_up.push(difference_of_pieces(&found, said.as_ref().map(|(said, _)| said)));
         let partition = PartitionRow {
             version: found.version + 1,
             changed_at: now,
@@ -250,6 +241,20 @@ async fn partitions_there(
         }
     }
     Ok((found, last))
+}
+
+/// Says how the pieces and dead rows of a partition differ from those that it counted.
+fn difference_of_pieces(found: &PartitionRow, said: Option<&PartitionRow>) -> String {
+    let (pieces, dead) = said.map_or((0, 0), |said| (said.pieces, said.dead));
+    let returns = if found.dead < dead {
+        ": what was deleted or replaced may be read again"
+    } else {
+        ""
+    };
+    format!(
+        "{}: there are {} pieces and {} dead rows, not {pieces} and {dead}{returns}",
+        found.data_type, found.pieces, found.dead
+    )
 }
 
 fn difference(what: &str, found: CountedRows, said: CountedRows) -> String {
