@@ -25,7 +25,7 @@ use crate::catalog::Catalog;
 use crate::ingest::compile::CompiledTypes;
 use crate::ingest::memory::BodyMemory;
 use crate::ingest::pressure::TailPressure;
-use crate::ingest::queue::{CommitQueue, Committer, GroupReport, QueueSettings};
+use crate::ingest::queue::{CommitQueue, Committer, GroupOutcome, GroupReport, QueueSettings};
 use crate::ingest::stores::IntakeStores;
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, SystemIds};
@@ -413,14 +413,14 @@ fn engine(settings: &Settings, spill: &SpillDirectory, computing: &Computing) ->
 
 fn reporter(meters: CommitMeters) -> Box<dyn Fn(GroupReport) + Send + Sync> {
     Box::new(move |report| {
-        if report.overtaken > 0 {
+        if matches!(report.outcome, GroupOutcome::Overtaken(_)) {
             meters.stale.inc();
             return;
         }
         meters.requests.observe(report.requests as f64);
         meters.records.observe(report.rows as f64);
         meters.seconds.observe(report.elapsed.as_secs_f64());
-        if !report.committed {
+        if report.outcome == GroupOutcome::Failed {
             meters.failures.inc();
         }
     })

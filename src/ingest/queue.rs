@@ -24,7 +24,7 @@ use super::upload::Upload;
 use line::Line;
 use waiting::{Load, Waiting};
 
-pub use committer::{CommitError, Committer, GroupReport, Receipt};
+pub use committer::{CommitError, Committer, GroupOutcome, GroupReport, Receipt};
 pub use line::{MOST_OVERTAKINGS, QueueSettings};
 
 /// Where requests wait to be committed.

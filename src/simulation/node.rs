@@ -14,7 +14,7 @@ use crate::auth::grants::Grants;
 use crate::catalog::Catalog;
 use crate::ingest::compile::CompiledTypes;
 use crate::ingest::pressure::TailPressure;
-use crate::ingest::queue::{CommitQueue, Committer, QueueSettings};
+use crate::ingest::queue::{CommitQueue, Committer, GroupOutcome, QueueSettings};
 use crate::ingest::stores::IntakeStores;
 use crate::model::clock::{Clock, ManualClock};
 use crate::model::ids::{IdSource, SystemIds};
@@ -160,7 +160,9 @@ impl Node {
             report: {
                 let overtaken = Arc::clone(&overtaken);
                 Box::new(move |report| {
-                    overtaken.fetch_max(report.overtaken, Ordering::SeqCst);
+                    if let GroupOutcome::Overtaken(times) = report.outcome {
+                        overtaken.fetch_max(times, Ordering::SeqCst);
+                    }
                 })
             },
         };

@@ -5,7 +5,7 @@ use std::time::Instant as Moment;
 use crate::catalog::CatalogError;
 use crate::catalog::records::{Commit, Stamp};
 
-use super::committer::{CommitError, Committer, GroupReport};
+use super::committer::{CommitError, Committer, GroupOutcome, GroupReport};
 use super::work::{PersonCommit, Prepared};
 
 /// How a job left a step.
@@ -43,7 +43,7 @@ impl Committer {
         let outcome = self.catalog.commit_together(&commit).await;
         match outcome {
             Ok(Some(stamps)) => {
-                self.count(begun, &commit, jobs.len(), true, 0);
+                self.count(begun, &commit, jobs.len(), GroupOutcome::Committed);
                 let mut stamps = stamps.into_iter();
                 jobs.into_iter()
                     .map(|(job, prepared)| self.done(job, prepared, &mut stamps))
@@ -55,7 +55,7 @@ impl Committer {
                 | CatalogError::Unavailable { .. }
                 | CatalogError::Full { .. }),
             ) => {
-                self.count(begun, &commit, jobs.len(), false, 0);
+                self.count(begun, &commit, jobs.len(), GroupOutcome::Failed);
                 let error = CommitError::from(error);
                 jobs.into_iter()
                     .map(|(mut job, _)| {
@@ -87,7 +87,8 @@ impl Committer {
             Ok(Some(stamps)) => self.done(job, prepared, &mut stamps.into_iter()),
             Ok(None) => {
                 job.overtaken += 1;
-                self.count(begun, &prepared.commit, 1, false, job.overtaken);
+                let overtaken = GroupOutcome::Overtaken(job.overtaken);
+                self.count(begun, &prepared.commit, 1, overtaken);
                 StepOutcome::Overtaken(job)
             }
             Err(CatalogError::Contended { .. }) => StepOutcome::Prepared(job, prepared),
@@ -99,14 +100,15 @@ impl Committer {
     pub(super) async fn commit_alone(&self, mut job: PersonCommit, prepared: Prepared) -> StepOutcome {
         let begun = Moment::now();
         let outcome = self.catalog.commit_stamped(&prepared.commit).await;
-        let done = matches!(outcome, Ok(Some(_)));
-        job.overtaken += usize::from(matches!(outcome, Ok(None)));
-        let overtaken = if matches!(outcome, Ok(None)) {
-            job.overtaken
-        } else {
-            0
+        let counted = match &outcome {
+            Ok(Some(_)) => GroupOutcome::Committed,
+            Ok(None) => {
+                job.overtaken += 1;
+                GroupOutcome::Overtaken(job.overtaken)
+            }
+            Err(_) => GroupOutcome::Failed,
         };
-        self.count(begun, &prepared.commit, 1, done, overtaken);
+        self.count(begun, &prepared.commit, 1, counted);
         match outcome {
             Ok(Some(stamps)) => self.done(job, prepared, &mut stamps.into_iter()),
             Ok(None) => StepOutcome::Overtaken(job),
@@ -134,8 +136,11 @@ impl Committer {
             }
         };
         let outcome = self.catalog.commit_held(hold, &prepared.commit).await;
-        let done = matches!(outcome, Ok(Some(_)));
-        self.count(begun, &prepared.commit, 1, done, 0);
+        let counted = match &outcome {
+            Ok(Some(_)) => GroupOutcome::Committed,
+            Ok(None) | Err(_) => GroupOutcome::Failed,
+        };
+        self.count(begun, &prepared.commit, 1, counted);
         match outcome {
             Ok(Some(stamps)) => self.done(job, prepared, &mut stamps.into_iter()),
             Ok(None) => {
@@ -163,15 +168,14 @@ impl Committer {
         StepOutcome::Done(job)
     }
 
-    fn count(&self, begun: Moment, commit: &Commit, jobs: usize, committed: bool, overtaken: usize) {
+    fn count(&self, begun: Moment, commit: &Commit, jobs: usize, outcome: GroupOutcome) {
         let pieces = || commit.changes.iter().flat_map(|change| &change.add);
         (self.report)(GroupReport {
             requests: commit.uploads.len().max(jobs),
             rows: pieces().map(|piece| piece.rows).sum(),
             bytes: pieces().map(|piece| piece.bytes).sum(),
             elapsed: begun.elapsed(),
-            committed,
-            overtaken,
+            outcome,
         });
     }
 }

@@ -62,9 +62,16 @@ pub struct GroupReport {
     pub rows: i64,
     pub bytes: i64,
     pub elapsed: Duration,
-    pub committed: bool,
-    /// How often this request was overtaken so far, if that is why nothing was committed, or 0.
-    pub overtaken: usize,
+    pub outcome: GroupOutcome,
+}
+
+/// How one transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupOutcome {
+    Committed,
+    Failed,
+    /// Nothing was committed, because somebody else came first: so often, by now, for the same job.
+    Overtaken(usize),
 }
 
 impl From<CatalogError> for CommitError {

@@ -10,7 +10,7 @@ use crate::catalog::test_databases::address_in;
 use crate::ingest::changes::Change;
 use crate::ingest::intake::{Intake, Rows};
 use crate::ingest::pressure::TailPressure;
-use crate::ingest::queue::{CommitQueue, Committer, QueueSettings};
+use crate::ingest::queue::{CommitQueue, Committer, GroupOutcome, QueueSettings};
 use crate::ingest::stores::IntakeStores;
 use crate::ingest::submit::submit;
 use crate::ingest::upload::{PartitionChanges, Upload, Work};
@@ -49,7 +49,8 @@ impl Process {
             shared: shared.clone(),
             tail: TailPressure::new(catalog.clone(), usize::MAX),
             report: Box::new(move |report| {
-                counted.fetch_add(u64::from(report.overtaken > 0), Ordering::SeqCst);
+                let is_overtaken = matches!(report.outcome, GroupOutcome::Overtaken(_));
+                counted.fetch_add(u64::from(is_overtaken), Ordering::SeqCst);
             }),
         };
         let settings = QueueSettings {
