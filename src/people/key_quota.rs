@@ -13,7 +13,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::cache::ShortLived;
 use crate::model::ids::PersonId;
 
-use super::quota::{Limited, MOMENT, PEOPLE, Quota, QuotaError};
+use super::quota::{Limited, MOST_PEOPLE, Quota, QuotaError, REMEMBERED_FOR};
 
 /// How many people's keys may be counted exactly at the same time.
 const COUNTED_AT_ONCE: usize = 64;
@@ -51,7 +51,7 @@ impl KeyQuota {
         Self {
             catalog,
             quota: Quota::new(Limited::Keys, limit),
-            full: ShortLived::of(PEOPLE, MOMENT),
+            full: ShortLived::of(MOST_PEOPLE, REMEMBERED_FOR),
             in_use: Arc::default(),
             counting: (0..COUNTED_AT_ONCE)
                 .map(|_| tokio::sync::Mutex::default())

@@ -15,9 +15,9 @@ use crate::model::ids::PersonId;
 use super::limits::counted;
 
 /// How long a count is remembered.
-pub(super) const MOMENT: Duration = Duration::from_secs(10);
+pub(super) const REMEMBERED_FOR: Duration = Duration::from_secs(10);
 /// How many people's counts are remembered.
-pub(super) const PEOPLE: u64 = 10_000;
+pub(super) const MOST_PEOPLE: u64 = 10_000;
 
 /// What a quota limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(super) struct Quota {
 
 impl Quota {
     pub(super) fn new(what: Limited, most: u64) -> Self {
-        let counts = ShortLived::of(PEOPLE, MOMENT);
+        let counts = ShortLived::of(MOST_PEOPLE, REMEMBERED_FOR);
         Self { what, most, counts }
     }
 
