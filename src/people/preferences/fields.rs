@@ -246,7 +246,10 @@ impl Check {
         match named {
             Some(Ok(_)) => {}
             Some(Err(error)) => self.fault(path, "enum", error.to_string()),
-            None => self.fault(path, "string_type", "expected one of catalogue, metric, us"),
+            None => {
+                let known = UnitSystem::ALL.map(UnitSystem::name).join(", ");
+                self.fault(path, "string_type", format!("expected one of {known}"));
+            }
         }
     }
 
