@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::catalog::CatalogError;
-use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+use crate::catalog::documents::{Change, Document, DocumentKind, Link};
 use crate::catalog::granting::{EVERYBODY, INVITES, MEMBER_OF, OPEN_TO};
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
@@ -20,7 +20,6 @@ use crate::model::text::composed;
 use crate::model::time::{Instant, TimeRange};
 use crate::people::attempts::repeat_while_overtaken;
 use crate::people::condition::Condition;
-use crate::people::limits::LimitReached;
 
 use super::errors::SharingError;
 use super::handle::{Sharing, body_of};
@@ -191,11 +190,8 @@ impl Sharing {
             links: stored.links(),
             limit: self.limits.groups,
         };
-        match self.catalog.change_documents(vec![insert]).await? {
-            Changed::Done => Ok(stored),
-            Changed::LimitReached { kind, limit } => Err(LimitReached { kind, limit }.into()),
-            Changed::Overtaken | Changed::NameTaken { .. } => Err(SharingError::Overtaken),
-        }
+        self.commit(insert).await?;
+        Ok(stored)
     }
 
     /// With `subscribed`, the groups that `person` is a member of; otherwise also those that they own, that

@@ -9,7 +9,7 @@ use crate::catalog::documents::{Change, Changed};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
-use crate::people::limits::PersonLimits;
+use crate::people::limits::{LimitReached, PersonLimits};
 
 /// Shares, groups and memberships. Lives as long as the process.
 pub struct Sharing {
@@ -44,12 +44,18 @@ impl Sharing {
         &self.log
     }
 
-    /// Changes or removes something that is there, unless another change of it came first.
+    /// Makes, changes or removes something, unless another change of it came first or no more may be made.
     pub(super) async fn commit(&self, change: Change) -> Result<(), SharingError> {
-        match self.catalog.change_documents(vec![change]).await? {
-            Changed::Done => Ok(()),
-            _ => Err(SharingError::Overtaken),
-        }
+        done(&self.catalog.change_documents(vec![change]).await?)
+    }
+}
+
+/// Whether a change was made, or why it was not.
+pub(super) fn done(changed: &Changed) -> Result<(), SharingError> {
+    match *changed {
+        Changed::Done => Ok(()),
+        Changed::LimitReached { kind, limit } => Err(LimitReached { kind, limit }.into()),
+        Changed::Overtaken | Changed::NameTaken { .. } => Err(SharingError::Overtaken),
     }
 }
 

@@ -3,14 +3,13 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+use crate::catalog::documents::{Change, Document, DocumentKind, Link};
 use crate::catalog::granting::{MEMBER_OF, PARTICIPATES_AS};
 use crate::model::faults::Fault;
 use crate::model::ids::{ParticipantId, PersonId};
 use crate::model::time::Instant;
 use crate::people::attempts::repeat_while_overtaken;
 use crate::people::condition::Condition;
-use crate::people::limits::LimitReached;
 
 use super::errors::SharingError;
 use super::groups::Membership;
@@ -77,11 +76,8 @@ impl Sharing {
                 ],
                 limit: self.limits.groups,
             };
-            match self.catalog.change_documents(vec![insert]).await? {
-                Changed::Done => self.unless_ended(person, joined).await,
-                Changed::LimitReached { kind, limit } => Err(LimitReached { kind, limit }.into()),
-                Changed::NameTaken { .. } | Changed::Overtaken => Err(SharingError::Overtaken),
-            }
+            self.commit(insert).await?;
+            self.unless_ended(person, joined).await
         })
         .await
     }

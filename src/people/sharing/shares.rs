@@ -22,7 +22,7 @@ use crate::people::types::Types;
 use super::access_log::ShareEvent;
 use super::errors::SharingError;
 use super::grantee::{Grantee, grant_id};
-use super::handle::{Sharing, body_of};
+use super::handle::{Sharing, body_of, done};
 use super::terms::Terms;
 use super::text::{LONGEST_LINE, check_name, check_window, fault_of};
 
@@ -287,11 +287,7 @@ impl Sharing {
         if let Some(known) = known_outcome(&outcome) {
             self.log.end(entry, None, known);
         }
-        match outcome? {
-            Changed::Done => Ok(()),
-            Changed::LimitReached { kind, limit } => Err(LimitReached { kind, limit }.into()),
-            Changed::Overtaken | Changed::NameTaken { .. } => Err(SharingError::Overtaken),
-        }
+        done(&outcome?)
     }
 
     /// The share with `change` applied.
