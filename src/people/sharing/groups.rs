@@ -23,7 +23,7 @@ use crate::people::condition::Condition;
 
 use super::errors::SharingError;
 use super::handle::{Sharing, body_of};
-use super::text::{LONGEST_LINE, check_name, check_prose, check_window, fault_of};
+use super::text::{LONGEST_LINE, check_name, check_prose, check_window, each_once_in_order, fault_of};
 
 /// The most types that one group may name.
 const MOST_TYPES: usize = 1_000;
@@ -344,9 +344,7 @@ fn built_in(registry: &Registry, listed: &[String], faults: &mut Vec<Fault>) -> 
         };
         faults.push(fault_of(&loc, text, LONGEST_LINE).unwrap_or_else(unknown));
     }
-    let mut seen = BTreeSet::new();
-    spelt.retain(|text| seen.insert(text.clone()));
-    spelt
+    each_once_in_order(spelt)
 }
 
 fn invited(people: &mut Vec<Uuid>, faults: &mut Vec<Fault>) {

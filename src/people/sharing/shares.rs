@@ -320,11 +320,11 @@ impl Sharing {
         terms.time_end = change.time_end.unwrap_or(terms.time_end);
         check_window(&mut faults, terms.time_start, terms.time_end);
         if let Some(people) = change.people {
-            share.people = each_once(people);
+            share.people = sorted_once(people);
         }
         let known: BTreeSet<Uuid> = before.groups.iter().copied().collect();
         if let Some(groups) = change.groups {
-            share.groups = each_once(groups);
+            share.groups = sorted_once(groups);
         }
         if share.people.len() + share.groups.len() > MOST_GRANTEES {
             let message = format!("a share can be given to {MOST_GRANTEES} people and groups at most");
@@ -370,7 +370,7 @@ impl Sharing {
     }
 }
 
-fn each_once<T: Ord>(ids: Vec<T>) -> Vec<T> {
+fn sorted_once<T: Ord>(ids: Vec<T>) -> Vec<T> {
     ids.into_iter().collect::<BTreeSet<T>>().into_iter().collect()
 }
 

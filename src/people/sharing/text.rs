@@ -1,5 +1,7 @@
 //! Checks whether the texts and windows of shares and groups can be stored.
 
+use std::collections::BTreeSet;
+
 use crate::model::faults::{Fault, LocPart};
 use crate::model::nul::has_nul;
 use crate::model::time::Instant;
@@ -39,6 +41,13 @@ pub(super) fn check_name(faults: &mut Vec<Fault>, member: &str, text: &str) {
 pub(super) fn check_prose(faults: &mut Vec<Fault>, member: &str, text: Option<&str>) {
     let loc = ["body".into(), member.into()];
     faults.extend(text.and_then(|text| fault_of(&loc, text, LONGEST_PROSE)));
+}
+
+/// The texts without those that were named before, in the order in which they are named.
+pub(super) fn each_once_in_order(mut texts: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    texts.retain(|text| seen.insert(text.clone()));
+    texts
 }
 
 /// Adds a fault if no time lies in the window of the body.

@@ -1,8 +1,6 @@
 //! How a share names types and files: in the registry's spelling and the form in which files are stored, so
 //! that what is shared is compared with texts alone. Refuses types that the owner does not have.
 
-use std::collections::BTreeSet;
-
 use crate::catalog::CatalogError;
 use crate::catalog::documents::DocumentKind;
 use crate::model::excerpt::beginning;
@@ -15,7 +13,7 @@ use crate::people::file_names::place;
 use crate::people::sharing::errors::SharingError;
 use crate::people::sharing::handle::Sharing;
 use crate::people::sharing::terms::{EVERY_VERSION, LIVE_FILES};
-use crate::people::sharing::text::{LONGEST_LINE, fault_of};
+use crate::people::sharing::text::{LONGEST_LINE, each_once_in_order, fault_of};
 use crate::people::types::{ResolvedType, Types, TypesError};
 
 /// The most types and files that one share may name.
@@ -68,9 +66,7 @@ pub(super) async fn spelt(
             }
         }
     }
-    let mut seen = BTreeSet::new();
-    spelt.retain(|text| seen.insert(text.clone()));
-    Ok(spelt)
+    Ok(each_once_in_order(spelt))
 }
 
 fn unknown_type(loc: [LocPart; 3], text: &str) -> Fault {
