@@ -8,7 +8,7 @@
 //! nothing of their content.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ahash::HashMap;
@@ -136,7 +136,7 @@ impl BodyMemory {
         self.shared.limit + self.shared.limit / RESERVE
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, MemoryTaken> {
+    fn lock(&self) -> MutexGuard<'_, MemoryTaken> {
         self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

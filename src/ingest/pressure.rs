@@ -4,7 +4,7 @@
 //! refused: an acknowledged row must stay, so it is better not to accept more. Lives as long as the process.
 //! Knows the catalogue's count; knows nothing of rows.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Moment};
 
 use crate::catalog::Catalog;
@@ -114,7 +114,7 @@ impl TailPressure {
         self.lock().end_count(counted, Moment::now(), begun.elapsed());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, CountedTail> {
+    fn lock(&self) -> MutexGuard<'_, CountedTail> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
