@@ -76,8 +76,8 @@ impl TailPressure {
         Ok(())
     }
 
-    /// Has the tail counted where it is time for that. Nobody waits for a count but who comes before the end
-    /// of the first one: until then nothing is known.
+    /// Counts the tail when a count is due. Only callers that arrive before the first count has ended wait
+    /// for it: until then nothing is known.
     async fn count_if_due(&self) {
         if self.lock().due_at.is_none() {
             let _counting = self.counting.lock().await;
