@@ -4,7 +4,7 @@
 //!
 //! Knows the catalogue, the registry of types and the store. Uses of `ingest` what it takes to bring records
 //! back, and of `upkeep` how pieces are merged, and the leases and rounds of work in the background. Knows
-//! nothing of HTTP.
+//! nothing of HTTP, apart from how bodies are described.
 
 pub mod annotations;
 mod attempts;
