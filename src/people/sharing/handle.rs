@@ -67,3 +67,18 @@ pub(super) fn body_of<T: serde::Serialize>(body: &T) -> Result<String, SharingEr
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::documents::DocumentKind;
+    use crate::people::attempts::MayBeOvertaken as _;
+
+    #[test]
+    fn what_is_beyond_a_limit_is_not_tried_again() {
+        let kind = DocumentKind::Group;
+        let beyond = done(&Changed::LimitReached { kind, limit: 1 }).unwrap_err();
+        assert!(!beyond.is_overtaken(), "{beyond}");
+        assert!(done(&Changed::Overtaken).unwrap_err().is_overtaken());
+    }
+}
