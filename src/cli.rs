@@ -4,7 +4,6 @@
 //! 1 failed, 2 wrong usage.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -40,6 +39,7 @@ mod runtimes;
 pub mod serve;
 pub mod settings;
 mod spill;
+mod standard_error;
 mod standard_output;
 mod status;
 mod stores;
@@ -188,11 +188,7 @@ fn tell_of_misspelt_variables(environment: &[(OsString, OsString)]) {
             continue;
         }
         let hint = hint(nearest(name, known()));
-        // If standard error is closed, nobody can be told.
-        let _written = writeln!(
-            std::io::stderr().lock(),
-            "almanac: there is no setting {name}{hint}"
-        );
+        standard_error::tell(&format!("there is no setting {name}{hint}"));
     }
 }
 
@@ -217,7 +213,6 @@ fn file(named: Option<PathBuf>) -> Result<Option<(PathBuf, String)>, SettingsErr
 }
 
 fn complain(error: &dyn std::error::Error, status: ExitCode) -> ExitCode {
-    // If standard error is closed, nobody can be told.
-    let _written = writeln!(std::io::stderr().lock(), "almanac: {error}");
+    standard_error::tell(&error.to_string());
     status
 }

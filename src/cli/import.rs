@@ -25,7 +25,7 @@ use super::progress::Progress;
 use super::settings::Settings;
 use super::standard_output::print;
 use super::stores::{self, OpenedStore};
-use super::{data_directory, installation, runtimes};
+use super::{data_directory, installation, runtimes, standard_error};
 
 /// Bytes of each cache: one person is read, once.
 const CACHE_MEMORY: u64 = 16 << 20;
@@ -63,7 +63,7 @@ async fn bring_into(
 ) -> Result<Imported, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
-    let OpenedStore { objects, keys } = stores::paired(settings, catalog, installation::warn).await?;
+    let OpenedStore { objects, keys } = stores::paired(settings, catalog, standard_error::tell).await?;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
     let files = PieceFiles::new(objects.clone(), CACHE_MEMORY);
     let snapshots = Snapshots::new(catalog.clone(), CACHE_MEMORY).opening(keys);

@@ -6,7 +6,7 @@ use crate::auth::settings::Provider;
 use super::failed::Failed;
 use super::settings::Settings;
 use super::standard_output::print;
-use super::{data_directory, installation, runtimes, stores};
+use super::{data_directory, installation, runtimes, standard_error, stores};
 
 pub(super) fn run(settings: &Settings) -> Result<(), Failed> {
     installation::makeable(settings)?;
@@ -29,7 +29,7 @@ pub(super) fn signing_key(settings: &Settings) -> Result<(), Failed> {
 /// Makes the catalogue and the object store, as a pair.
 async fn made(settings: &Settings) -> Result<(), Failed> {
     let catalog = stores::catalog_brought_up_to_date(settings).await?;
-    let paired = stores::paired(settings, &catalog, installation::warn).await;
+    let paired = stores::paired(settings, &catalog, standard_error::tell).await;
     catalog.close().await;
     paired.map(drop)
 }

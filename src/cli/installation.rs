@@ -1,7 +1,6 @@
 //! Finds the installation that the settings name. Commands that need one say where they look, and make none:
 //! one made by mistake would be empty, and would be taken for the right one.
 
-use std::io::Write as _;
 use std::thread;
 
 use crate::auth::keys::{FILE_NAME, SigningKey};
@@ -13,7 +12,7 @@ use crate::upkeep::{identity, rebuild};
 
 use super::failed::Failed;
 use super::settings::Settings;
-use super::{data_directory, runtimes};
+use super::{data_directory, runtimes, standard_error};
 
 /// Where the installation is according to the settings.
 fn place(settings: &Settings) -> String {
@@ -65,13 +64,7 @@ fn named(settings: &Settings, suffices: impl Fn(FoundAt) -> bool) -> Result<(), 
 }
 
 fn tell_of(settings: &Settings) {
-    warn(&format!("using {}", place(settings)));
-}
-
-/// Says something beside the result of a command, which has no log.
-pub(super) fn warn(what: &str) {
-    // A closed standard error means that nobody wants to know.
-    let _written = writeln!(std::io::stderr().lock(), "almanac: {what}");
+    standard_error::tell(&format!("using {}", place(settings)));
 }
 
 /// Names the installation that a command uses, which must issue tokens; returns its signing key.
