@@ -157,11 +157,7 @@ fn gathered(
             .iter()
             .any(|(known, value)| known == name && value.to_str().is_none())
     };
-    let mut known = settings::table::SETTINGS
-        .iter()
-        .map(|entry| entry.variable)
-        .chain([FILE_VARIABLE]);
-    if let Some(name) = known.find(|name| unreadable(name)) {
+    if let Some(name) = known_variables().find(|name| unreadable(name)) {
         return Err(SettingsError::Variable(name.to_owned()));
     }
     let named = flag(arguments::CONFIG)
@@ -174,20 +170,20 @@ fn gathered(
     })
 }
 
+/// The names of the variables that have an effect.
+fn known_variables() -> impl Iterator<Item = &'static str> {
+    let entries = settings::table::SETTINGS.iter();
+    entries.map(|entry| entry.variable).chain([FILE_VARIABLE])
+}
+
 /// Reports variables that no setting has: somebody believes that they take effect.
 fn tell_of_misspelt_variables(environment: &[(OsString, OsString)]) {
     let names = environment.iter().filter_map(|(name, _)| name.to_str());
     for name in names.filter(|name| name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX)) {
-        let known = || {
-            settings::table::SETTINGS
-                .iter()
-                .map(|entry| entry.variable)
-                .chain([FILE_VARIABLE])
-        };
-        if known().any(|known| known == name) {
+        if known_variables().any(|known| known == name) {
             continue;
         }
-        let hint = hint(nearest(name, known()));
+        let hint = hint(nearest(name, known_variables()));
         standard_error::tell(&format!("there is no setting {name}{hint}"));
     }
 }
