@@ -18,6 +18,7 @@ use crate::upkeep::check::older_complaints;
 use crate::upkeep::identity::{self, ApartError};
 
 use super::backups::{Backups, EarlierBackups};
+use super::check::things;
 use super::failed::Failed;
 use super::progress::Progress;
 use super::settings::Settings;
@@ -122,14 +123,13 @@ fn conclude(copied: &BackupReport, directory: &Path) -> Result<(), Failed> {
         copied.bytes,
         directory.display()
     ))?;
-    let wrong = match copied.wrong.len() {
-        0 => return Ok(()),
-        1 => "1 thing is wrong".to_owned(),
-        many => format!("{many} things are wrong"),
-    };
-    Err(Failed::because(format!(
-        "the backup is not whole, {wrong}: keep earlier backups, and run `almanac check`"
-    )))
+    match copied.wrong.len() {
+        0 => Ok(()),
+        count => Err(Failed::because(format!(
+            "the backup is not whole, {}: keep earlier backups, and run `almanac check`",
+            things(count, "wrong")
+        ))),
+    }
 }
 
 /// Removes the files of a failed backup, so that nobody takes them for one.

@@ -156,8 +156,7 @@ async fn check_erased(settings: &Settings, person: PersonId) -> Result<(), Faile
     }
     match left.len() {
         0 => print("nothing is left\n"),
-        1 => Err(Failed::because("1 thing is left")),
-        many => Err(Failed::because(format!("{many} things are left"))),
+        count => Err(Failed::because(things(count, "left"))),
     }
 }
 
@@ -175,7 +174,14 @@ fn conclude(checked: CheckTotals) -> Result<(), Failed> {
     ))?;
     match wrong {
         0 => print("nothing is wrong\n"),
-        1 => Err(Failed::because("1 thing is wrong")),
-        many => Err(Failed::because(format!("{many} things are wrong"))),
+        count => Err(Failed::because(things(count, "wrong"))),
+    }
+}
+
+/// That so many things are `wrong` or `left`.
+pub(super) fn things(count: usize, state: &str) -> String {
+    match count {
+        1 => format!("1 thing is {state}"),
+        many => format!("{many} things are {state}"),
     }
 }
