@@ -1,9 +1,10 @@
 //! Where connections without TLS are allowed: to this machine, and to nothing on a network.
 
+use crate::auth::settings::Provider;
 use crate::catalog::Catalog;
 
 use super::failed::Failed;
-use super::hosts::is_this_machine;
+use super::hosts::{is_safe, is_this_machine};
 use super::settings::Settings;
 
 /// Refuses a database connection that others could read or change on the way. For every command that opens
@@ -17,6 +18,19 @@ pub(super) fn refuse_unsafe_database(settings: &Settings) -> Result<(), Failed> 
          require) to ALMANAC_DATABASE_URL, or set ALMANAC_ALLOW_PLAINTEXT=true if the network in between is \
          trusted",
     ))
+}
+
+/// Refuses an identity provider whose keys others could replace on the way.
+pub(super) fn refuse_unsafe_provider(settings: &Settings) -> Result<(), Failed> {
+    match &settings.identity.provider {
+        Provider::Outside(provider) if !settings.allow_plaintext && !is_safe(&provider.jwks_url) => {
+            Err(Failed::because(
+                "ALMANAC_JWKS_URL is on another machine and has no TLS: anyone in between could sign tokens; \
+                 use https://, or set ALMANAC_ALLOW_PLAINTEXT=true if the network in between is trusted",
+            ))
+        }
+        Provider::Outside(_) | Provider::Embedded => Ok(()),
+    }
 }
 
 /// Whether nobody on the way can read the traffic to the database at `url`.

@@ -33,7 +33,7 @@ use super::failed::Failed;
 use super::settings::{Settings, own_url};
 use super::standard_output::print;
 use super::stores::{self, OpenedStore};
-use super::{background, data_directory, demo, descriptors, hosts, installation, logging, runtimes};
+use super::{background, data_directory, demo, descriptors, installation, logging, plaintext, runtimes};
 
 /// The signal for a write beyond the limit on file sizes (SIGXFSZ).
 const FILE_TOO_LARGE: i32 = 25;
@@ -366,7 +366,7 @@ fn warn_about(settings: &Settings) {
 
 /// Refuses settings that would let strangers in; a warning is not enough.
 fn refuse_what_is_unsafe(settings: &Settings) -> Result<(), Failed> {
-    if let Provider::Outside(provider) = &settings.identity.provider {
+    if matches!(settings.identity.provider, Provider::Outside(_)) {
         for (name, value) in [
             ("ALMANAC_ISSUER", &settings.identity.issuer),
             ("ALMANAC_AUDIENCE", &settings.identity.audience),
@@ -378,18 +378,8 @@ fn refuse_what_is_unsafe(settings: &Settings) -> Result<(), Failed> {
                 )));
             }
         }
-        if !settings.allow_plaintext && provider.jwks_url.starts_with("http://") {
-            let host = hosts::host_of(&provider.jwks_url);
-            if !host.as_deref().is_some_and(hosts::is_this_machine) {
-                return Err(Failed::because(
-                    "ALMANAC_JWKS_URL is on another machine and has no TLS: anyone in between could sign \
-                     tokens; use https://, or set ALMANAC_ALLOW_PLAINTEXT=true if the network in between is \
-                     trusted",
-                ));
-            }
-        }
     }
-    Ok(())
+    plaintext::refuse_unsafe_provider(settings)
 }
 
 /// Done at the first SIGTERM or SIGINT.

@@ -47,9 +47,7 @@ fn key_service(given: &GivenSettings) -> Result<Option<KeyServiceSettings>, Sett
     let Some(key) = address.value() else {
         return Ok(None);
     };
-    let is_safe = key.starts_with("https://")
-        || (key.starts_with("http://") && hosts::host_of(key).as_deref().is_some_and(hosts::is_this_machine));
-    if !is_safe {
+    if !hosts::is_safe(key) {
         return Err(address.wrong("https://HOST/v1/transit/keys/NAME: people's keys are sent to it"));
     }
     let file = token.value().map(PathBuf::from);
