@@ -17,6 +17,7 @@ mod backups;
 mod broken_part;
 mod caches;
 pub mod check;
+mod closing;
 mod copies;
 mod data_directory;
 mod demo;
@@ -44,6 +45,7 @@ mod standard_output;
 mod status;
 mod stores;
 mod token;
+mod token_keys;
 mod wrong_clock;
 
 use crate::model::clock::{Clock as _, SystemClock};

@@ -27,12 +27,13 @@ use crate::people::text::Name;
 use crate::upkeep::identity;
 
 use super::assembly::{Assembly, Foundations, assemble};
+use super::closing::close;
 use super::dependencies::AlwaysReady;
 use super::failed::Failed;
-use super::serve::{close, ring, verifier};
 use super::settings::Settings;
 use super::standard_output::{print, print_bytes};
 use super::stores::{self, OpenedStore};
+use super::token_keys::{ring, verifier};
 use super::{installation, runtimes};
 
 /// The name of the session while the query runs.

@@ -14,13 +14,10 @@ use crate::api::serve::lanes::Lanes;
 use crate::api::serve::tls::{self, Certificate};
 use crate::api::serve::{Ended, ServeError};
 use crate::api::{routes, serve};
-use crate::auth::jwks::Jwks;
-use crate::auth::keys::ring::KeyRing;
 use crate::auth::mint::{Minter, TokenOrder};
 use crate::auth::reach::Reach;
 use crate::auth::settings::Provider;
 use crate::auth::tickets::Tickets;
-use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::registry::{Registry, RegistryError};
@@ -28,18 +25,17 @@ use crate::people::text::Name;
 
 use super::assembly::{Assembly, Foundations, assemble};
 use super::broken_part::{NamedTask, wait_until_told_or_broken};
+use super::closing::stop_in_order;
 use super::dependencies::UntilStopping;
 use super::failed::Failed;
 use super::settings::{Settings, own_url};
 use super::standard_output::print;
 use super::stores::{self, OpenedStore};
+use super::token_keys::{ring, verifier};
 use super::{background, data_directory, demo, descriptors, installation, logging, plaintext, runtimes};
 
 /// The signal for a write beyond the limit on file sizes (SIGXFSZ).
 const FILE_TOO_LARGE: i32 = 25;
-
-/// How long the collector may take for the last traces.
-const LAST_TRACES_WAIT: Duration = Duration::from_secs(3);
 
 /// How long the sample person's token is valid.
 const DEMO_TOKEN_LIFETIME: Duration = Duration::from_hours(30 * 24);
@@ -150,15 +146,6 @@ fn not_listening(error: &ServeError, flag: &str) -> Failed {
     Failed::because(format!("{error}; choose another address with {flag}"))
 }
 
-/// Waits for the background work, each task with its name, and then closes what it worked with.
-async fn stop_in_order(assembly: Assembly, tasks: Vec<NamedTask>) {
-    let limit = assembly.app.settings.shutdown_limit;
-    for (what, task) in tasks {
-        finished(what, task, limit).await;
-    }
-    close(assembly, limit).await;
-}
-
 /// The service over its catalogue, which is closed again if the service cannot be.
 async fn opened(
     settings: &Settings,
@@ -264,37 +251,6 @@ fn serve_operations(listener: TcpListener, app: &Arc<App>, stop: &CancellationTo
     ("the showing of health and metrics", tokio::spawn(shown))
 }
 
-/// Waits for a task that was told to end, at most for `limit`.
-async fn finished(what: &str, mut task: JoinHandle<()>, limit: Duration) {
-    match tokio::time::timeout(limit, &mut task).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(%error, "{what} failed"),
-        Err(_) => {
-            tracing::warn!("{what} did not end in time and is dropped");
-            task.abort();
-        }
-    }
-}
-
-/// Stops the background work after the last request, and waits at most `limit` for each part.
-pub(super) async fn close(assembly: Assembly, limit: Duration) {
-    // The commit task ends when its queue has no senders left.
-    drop(assembly.app);
-    finished("the committing task", assembly.committing, limit).await;
-    finished("the access log", assembly.logging, limit).await;
-    if let Some(sending) = assembly.sending {
-        finished("the sending of traces", sending, limit.min(LAST_TRACES_WAIT)).await;
-    }
-    if tokio::time::timeout(limit, assembly.stores.catalog.close())
-        .await
-        .is_err()
-    {
-        tracing::warn!("the catalogue did not close in time");
-    }
-    drop(assembly.computing);
-    drop(assembly.spill);
-}
-
 /// A token of the sample person, if this installation issues tokens.
 async fn demo_token(app: &App) -> Result<String, Failed> {
     let Some(minter) = &app.minter else {
@@ -321,35 +277,6 @@ async fn demo_token(app: &App) -> Result<String, Failed> {
     minter
         .token(&order, session.id, session.created_at)
         .map_err(Failed::from_error)
-}
-
-/// The keys of tokens, if this installation issues them.
-pub(super) fn ring(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Option<Arc<KeyRing>>, Failed> {
-    match &settings.identity.provider {
-        Provider::Outside(_) => Ok(None),
-        Provider::Embedded => {
-            let ring = KeyRing::open_or_create(&settings.data_dir, Arc::clone(clock));
-            Ok(Some(Arc::new(ring.map_err(Failed::from_error)?)))
-        }
-    }
-}
-
-pub(super) fn verifier(
-    settings: &Settings,
-    ring: Option<&Arc<KeyRing>>,
-    clock: &Arc<dyn Clock>,
-) -> Result<Verifier, Failed> {
-    let identity = settings.identity.clone();
-    match (&settings.identity.provider, ring) {
-        (Provider::Outside(provider), _) => {
-            let jwks = Jwks::new(provider.clone(), Arc::clone(clock)).map_err(Failed::from_error)?;
-            Ok(Verifier::outside(jwks, identity, Arc::clone(clock)))
-        }
-        (Provider::Embedded, Some(ring)) => {
-            Ok(Verifier::following(Arc::clone(ring), identity, Arc::clone(clock)))
-        }
-        (Provider::Embedded, None) => Err(Failed::because("there is no key to check tokens with")),
-    }
 }
 
 /// Warns of effects of the settings that an operator would not expect.
