@@ -79,7 +79,11 @@ pub async fn list(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     aside(AppState::clone(&app), reader.person(), async move {
-        let groups = app.sharing.groups_for(reader.person(), query.subscribed).await?;
+        let groups = if query.subscribed {
+            app.sharing.joined_groups(reader.person()).await?
+        } else {
+            app.sharing.groups_for(reader.person()).await?
+        };
         let entries = groups.into_iter().map(|group| GroupEntry::of(group, &reader));
         listed_as(&app, &headers, query.form, &COLUMNS, &entries.collect::<Vec<_>>()).await
     })

@@ -194,23 +194,30 @@ impl Sharing {
         Ok(stored)
     }
 
-    /// With `subscribed`, the groups that `person` is a member of; otherwise also those that they own, that
-    /// they are invited to, or that are public. Oldest first.
-    pub async fn groups_for(
+    /// The groups that `person` is a member of, oldest first.
+    pub async fn joined_groups(&self, person: PersonId) -> Result<Vec<StoredGroup>, SharingError> {
+        self.with_joined(person, Vec::new()).await
+    }
+
+    /// The groups that `person` owns or is a member of, that they are invited to, or that are public, oldest
+    /// first.
+    pub async fn groups_for(&self, person: PersonId) -> Result<Vec<StoredGroup>, SharingError> {
+        let mut found = self.catalog.documents_of(person, DocumentKind::Group).await?;
+        found.extend(self.catalog.documents_linked(INVITES, &[person.0]).await?);
+        found.extend(self.catalog.documents_linked(OPEN_TO, &[EVERYBODY]).await?);
+        self.with_joined(person, found).await
+    }
+
+    /// The groups that were `found`, and those that `person` is a member of.
+    async fn with_joined(
         &self,
         person: PersonId,
-        subscribed: bool,
+        mut found: Vec<Document>,
     ) -> Result<Vec<StoredGroup>, SharingError> {
         let joined = self.catalog.links_by(person, MEMBER_OF).await?;
         let mut wanted: BTreeSet<Uuid> = joined.iter().map(|link| link.target).collect();
-        let mut found = Vec::new();
-        if !subscribed {
-            found.extend(self.catalog.documents_of(person, DocumentKind::Group).await?);
-            found.extend(self.catalog.documents_linked(INVITES, &[person.0]).await?);
-            found.extend(self.catalog.documents_linked(OPEN_TO, &[EVERYBODY]).await?);
-            for document in &found {
-                wanted.remove(&document.id);
-            }
+        for document in &found {
+            wanted.remove(&document.id);
         }
         for group in wanted {
             found.extend(self.catalog.document(DocumentKind::Group, group).await?);
