@@ -14,6 +14,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
+use crate::api::app::AppState;
 use crate::api::routes;
 use crate::auth::mint::{Minter, TokenOrder};
 use crate::auth::reach::Reach;
@@ -86,12 +87,12 @@ async fn asked(settings: &Settings, person: PersonId, body: Value) -> Result<(),
         registry: Registry::builtin().map_err(Failed::from_error)?,
     };
     let assembly = assemble(settings, foundations)?;
-    let answered = answered(&assembly, person, body).await;
+    let answered = answered(&assembly, person, &body).await;
     close(assembly, CLOSING_LIMIT).await;
     answered
 }
 
-async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<(), Failed> {
+async fn answered(assembly: &Assembly, person: PersonId, body: &Value) -> Result<(), Failed> {
     let app = &assembly.app;
     let Some(minter) = &app.minter else {
         return Err(Failed::because("this installation does not issue tokens"));
@@ -110,44 +111,46 @@ async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<
         lifetime,
         reach: Reach::default(),
     };
-    let sent = async {
-        let token = minter
-            .token(&order, session.id, session.created_at)
-            .map_err(Failed::from_error)?;
-        let request = Request::post("/data/v1/sql")
-            .header(AUTHORIZATION, format!("Bearer {token}"))
-            .header(CONTENT_TYPE, "application/json")
-            .body(Body::from(body.to_string()))
-            .map_err(Failed::from_error)?;
-        let router = routes::router(Arc::clone(app));
-        let response = match router.oneshot(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        };
-        let refused = !response.status().is_success();
-        let is_json = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .is_some_and(|form| form == "application/json");
-        let mut chunks = response.into_body().into_data_stream();
-        let mut refusal = Vec::new();
-        while let Some(chunk) = chunks.next().await {
-            let chunk = chunk.map_err(Failed::from_error)?;
-            if refused {
-                refusal.extend_from_slice(&chunk);
-            } else {
-                print_bytes(&chunk)?;
-            }
-        }
-        if refused {
-            return Err(Failed::because(reason(&refusal)));
-        }
-        // The other forms end their last line themselves, or are not lines of text.
-        if is_json { print("\n") } else { Ok(()) }
+    let answered = match minter.token(&order, session.id, session.created_at) {
+        Ok(token) => print_answer(app, &token, body).await,
+        Err(error) => Err(Failed::from_error(error)),
     };
-    let answered = sent.await;
     let ended = app.sessions.revoke(person, session.id, &Condition::NONE).await;
     answered.and(ended.map(drop).map_err(Failed::from_error))
+}
+
+/// Sends the query in `body` the way of every request, and prints what comes back.
+async fn print_answer(app: &AppState, token: &str, body: &Value) -> Result<(), Failed> {
+    let request = Request::post("/data/v1/sql")
+        .header(AUTHORIZATION, format!("Bearer {token}"))
+        .header(CONTENT_TYPE, "application/json")
+        .body(Body::from(body.to_string()))
+        .map_err(Failed::from_error)?;
+    let router = routes::router(Arc::clone(app));
+    let response = match router.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    let refused = !response.status().is_success();
+    let is_json = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .is_some_and(|form| form == "application/json");
+    let mut chunks = response.into_body().into_data_stream();
+    let mut refusal = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(Failed::from_error)?;
+        if refused {
+            refusal.extend_from_slice(&chunk);
+        } else {
+            print_bytes(&chunk)?;
+        }
+    }
+    if refused {
+        return Err(Failed::because(reason(&refusal)));
+    }
+    // The other forms end their last line themselves, or are not lines of text.
+    if is_json { print("\n") } else { Ok(()) }
 }
 
 /// The readable reason in a refusal.
