@@ -20,7 +20,7 @@ use crate::store::snapshot::Snapshots;
 
 use super::assembly::{commit_queue, kept_files};
 use super::failed::Failed;
-use super::init::signing_key;
+use super::init::make_signing_key;
 use super::progress::Progress;
 use super::settings::Settings;
 use super::standard_output::print;
@@ -42,7 +42,7 @@ pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
     let archive = Archive::open(&order.archive).map_err(Failed::from_error)?;
     installation::makeable(settings)?;
     data_directory::open(&settings.data_dir)?;
-    signing_key(settings)?;
+    make_signing_key(settings)?;
     let runtime = runtimes::many_threads()?;
     let imported = runtime.block_on(Box::pin(bring_in(settings, archive, order.user)))?;
     print(&report(&imported))

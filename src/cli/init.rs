@@ -11,7 +11,7 @@ use super::{data_directory, installation, runtimes, standard_error, stores};
 pub(super) fn run(settings: &Settings) -> Result<(), Failed> {
     installation::makeable(settings)?;
     data_directory::open(&settings.data_dir)?;
-    signing_key(settings)?;
+    make_signing_key(settings)?;
     let runtime = runtimes::one_thread()?;
     runtime.block_on(made(settings))?;
     let place = data_directory::shown(&settings.data_dir);
@@ -19,7 +19,7 @@ pub(super) fn run(settings: &Settings) -> Result<(), Failed> {
 }
 
 /// Makes the key that signs tokens, if this installation issues them.
-pub(super) fn signing_key(settings: &Settings) -> Result<(), Failed> {
+pub(super) fn make_signing_key(settings: &Settings) -> Result<(), Failed> {
     if settings.identity.provider == Provider::Embedded {
         SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
     }
