@@ -282,7 +282,10 @@ async fn demo_token(app: &App) -> Result<String, Failed> {
 /// Warns of effects of the settings that an operator would not expect.
 fn warn_about(settings: &Settings) {
     if settings.files.direct && !settings.sends_directly() {
-        tracing::warn!("ALMANAC_DIRECT_UPLOADS has no effect: the object store is a directory, or sealed");
+        tracing::warn!(
+            "ALMANAC_DIRECT_UPLOADS has no effect: the object store is a directory, or what is stored is \
+             encrypted"
+        );
     }
     if settings.allow_plaintext {
         tracing::warn!(
