@@ -16,6 +16,7 @@ use crate::people::limits::PersonLimits;
 use crate::people::takeout::ExportSettings;
 use crate::query::places::geocoder::service::ServiceSettings;
 use crate::store::objects::ObjectStoreSettings;
+use crate::upkeep::backup::{CATALOGUE_FILE, OBJECTS_FOLDER};
 use crate::upkeep::settings::UpkeepSettings;
 
 mod error;
@@ -154,7 +155,7 @@ impl Settings {
             database_url: database_url(given, &data_dir)?,
             database_connections: parse::count_within(setting("database_connections")?, 4..=MOST_CONNECTIONS)?
                 as u32,
-            objects: storage(given, "object_store", data_dir.join("objects"))?,
+            objects: storage(given, "object_store", data_dir.join(OBJECTS_FOLDER))?,
             encryption: encryption(given, &data_dir)?,
             adopt_store: parse::flag(setting("adopt_store")?)?,
             allow_plaintext: parse::flag(setting("allow_plaintext")?)?,
@@ -252,7 +253,7 @@ fn upkeep(given: &GivenSettings) -> Result<UpkeepSettings, SettingsError> {
 fn database_url(given: &GivenSettings, data_dir: &Path) -> Result<String, SettingsError> {
     let setting = given.setting("database_url")?;
     let Some(address) = setting.value() else {
-        return Ok(format!("sqlite://{}", data_dir.join("catalogue.db").display()));
+        return Ok(format!("sqlite://{}", data_dir.join(CATALOGUE_FILE).display()));
     };
     match Catalog::understands(address) {
         Ok(()) => Ok(address.to_owned()),
