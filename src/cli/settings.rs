@@ -149,6 +149,7 @@ impl Settings {
     pub fn from_given(given: &GivenSettings) -> Result<Self, SettingsError> {
         let setting = |name| given.setting(name);
         let data_dir = PathBuf::from(required(setting("data_dir")?, "a directory")?);
+        let limits = limits(given)?;
         Ok(Self {
             interface: interface(given)?,
             identity: identity(given)?,
@@ -163,16 +164,16 @@ impl Settings {
             queries: queries(given)?,
             writes: writes(given)?,
             upkeep: upkeep(given)?,
-            limits: limits(given)?,
+            limits,
             files: files(given)?,
             exports: ExportSettings {
                 lifetime: parse::some_time(setting("export_lifetime")?)?,
                 at_once: parse::count(setting("concurrent_exports")?, 1)?,
-                limit: parse::number(setting("limit_exports")?, 1)?,
+                limit: limits.exports,
             },
             frames: FrameSettings {
                 lifetime: parse::some_time(setting("frame_lifetime")?)?,
-                limit: parse::number(setting("limit_frames")?, 1)?,
+                limit: limits.frames,
                 most_bytes: parse::size(setting("limit_frame_bytes")?)? as u64,
             },
             geocoder: geocoder(given)?,
