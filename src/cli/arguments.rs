@@ -17,7 +17,7 @@ use super::backup::BackupOrder;
 use super::check::Repairs;
 use super::export::ExportOrder;
 use super::import::ImportOrder;
-use super::key::KeyOrder;
+use super::key::{KeyOrder, SigningOrder};
 use super::query::QueryOrder;
 use super::settings::table::SETTINGS;
 use super::token::TokenArguments;
@@ -340,10 +340,13 @@ pub(super) fn query(given: &ArgMatches) -> QueryOrder {
 pub(super) fn key(given: &ArgMatches) -> Result<KeyOrder, clap::Error> {
     let key = given.get_one::<String>(KEY);
     let order = match given.get_one::<String>(DONE).map(String::as_str) {
-        Some(RETIRE) => return Ok(KeyOrder::Retire(key.cloned().unwrap_or_default())),
-        Some(ROTATE) => KeyOrder::Rotate,
+        Some(RETIRE) => {
+            let key = key.cloned().unwrap_or_default();
+            return Ok(KeyOrder::Signing(SigningOrder::Retire(key)));
+        }
+        Some(ROTATE) => KeyOrder::Signing(SigningOrder::Rotate),
         Some(REWRAP) => KeyOrder::Rewrap,
-        _ => KeyOrder::List,
+        _ => KeyOrder::Signing(SigningOrder::List),
     };
     match key {
         None => Ok(order),

@@ -16,17 +16,28 @@ use super::{data_directory, installation, runtimes, stores};
 /// What to do with the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyOrder {
-    List,
-    Rotate,
-    Retire(String),
+    /// With those that sign tokens.
+    Signing(SigningOrder),
+    /// Wrap those of people anew.
     Rewrap,
 }
 
+/// What to do with the keys that sign tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SigningOrder {
+    List,
+    Rotate,
+    Retire(String),
+}
+
 pub(super) fn run(settings: &Settings, order: &KeyOrder) -> Result<(), Failed> {
-    if *order == KeyOrder::Rewrap {
-        let runtime = runtimes::one_thread()?;
-        return runtime.block_on(Box::pin(rewrap(settings)));
+    match order {
+        KeyOrder::Signing(order) => signing(settings, order),
+        KeyOrder::Rewrap => runtimes::one_thread()?.block_on(Box::pin(rewrap(settings))),
     }
+}
+
+fn signing(settings: &Settings, order: &SigningOrder) -> Result<(), Failed> {
     if let Provider::Outside(provider) = &settings.identity.provider {
         return Err(Failed::because(format!(
             "tokens come from the identity provider at {}, which keeps its own keys",
@@ -43,12 +54,11 @@ pub(super) fn run(settings: &Settings, order: &KeyOrder) -> Result<(), Failed> {
     })?)
 }
 
-fn done(directory: &Path, order: &KeyOrder) -> Result<Option<String>, KeyError> {
+fn done(directory: &Path, order: &SigningOrder) -> Result<Option<String>, KeyError> {
     match order {
-        KeyOrder::Rotate => ring::rotate(directory).map(|id| Some(format!("{id}\n"))),
-        KeyOrder::Retire(id) => Ok(ring::retire(directory, id)?.then(String::new)),
-        KeyOrder::Rewrap => Ok(None),
-        KeyOrder::List => {
+        SigningOrder::Rotate => ring::rotate(directory).map(|id| Some(format!("{id}\n"))),
+        SigningOrder::Retire(id) => Ok(ring::retire(directory, id)?.then(String::new)),
+        SigningOrder::List => {
             let line = |key: ring::ListedKey| {
                 let does = if key.signs { "signs and checks" } else { "checks" };
                 format!("{} {does} {}\n", key.id, key.path.display())
