@@ -44,11 +44,10 @@ pub fn run(settings: &Settings, order: &BackupOrder) -> Result<(), Failed> {
         BackupOrder::Among { directory, kept } => {
             let backups = Backups::open(directory)?;
             let begun = backups.begin(SystemClock.now())?;
-            let copied =
-                copied_into(settings, &begun.unfinished).map_err(|failed| begun.given_up(&failed))?;
+            let copied = copied_into(settings, &begun.unfinished).map_err(|failed| begun.given_up(failed))?;
             if !copied.wrong.is_empty() {
                 let concluded = conclude(&copied, &begun.unfinished);
-                return concluded.map_err(|failed| begun.given_up(&failed));
+                return concluded.map_err(|failed| begun.given_up(failed));
             }
             let place = backups.finish(&begun)?;
             // Before anything is printed: where nobody can be told, old backups still go.
@@ -75,7 +74,7 @@ fn copied_into(settings: &Settings, directory: &Path) -> Result<BackupReport, Fa
         .map_err(|error| incomplete(&error))
         .and_then(|()| runtimes::many_threads())
         .and_then(|runtime| runtime.block_on(back_up(settings, directory)))
-        .map_err(|failed| undone(directory, is_new, &failed))
+        .map_err(|failed| undone(directory, is_new, failed))
 }
 
 async fn back_up(settings: &Settings, directory: &Path) -> Result<BackupReport, Failed> {
@@ -133,11 +132,11 @@ fn conclude(copied: &BackupReport, directory: &Path) -> Result<(), Failed> {
 }
 
 /// Removes the files of a failed backup, so that nobody takes them for one.
-fn undone(directory: &Path, is_new: bool, reason: &Failed) -> Failed {
+fn undone(directory: &Path, is_new: bool, failed: Failed) -> Failed {
     match emptied(directory, is_new) {
-        Ok(()) => Failed::because(reason.to_string()),
-        Err(error) => Failed::because(format!(
-            "{reason}; what was made of it in {} is not a backup, and could not be removed: {error}",
+        Ok(()) => failed,
+        Err(error) => failed.with(format!(
+            "what was made of it in {} is not a backup, and could not be removed: {error}",
             directory.display()
         )),
     }
@@ -240,12 +239,11 @@ mod tests {
     #[test]
     fn what_failed_leaves_nothing_that_it_made() {
         let home = tempfile::tempdir().unwrap();
-        let failed = Failed::because("it broke off");
         for is_new in [true, false] {
             let directory = home.path().join("backup");
             std::fs::create_dir_all(directory.join("objects/data")).unwrap();
             std::fs::write(directory.join("catalogue.unfinished"), "").unwrap();
-            let told = undone(&directory, is_new, &failed);
+            let told = undone(&directory, is_new, Failed::wrong_usage("it broke off"));
             assert_eq!(told.to_string(), "it broke off");
             assert_eq!(directory.exists(), !is_new);
             assert!(is_new || std::fs::read_dir(&directory).unwrap().next().is_none());

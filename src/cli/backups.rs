@@ -150,13 +150,13 @@ impl Backups {
 impl UnfinishedBackup {
     /// Reports a backup that failed or is not whole: what there is of it stays until the next run, so that
     /// the cause can be found.
-    pub(super) fn given_up(&self, reason: &Failed) -> Failed {
+    pub(super) fn given_up(&self, failed: Failed) -> Failed {
         let what = if self.unfinished.exists() {
             format!("what there is of it is in {}, and ", self.unfinished.display())
         } else {
             String::new()
         };
-        Failed::because(format!("{reason}; {what}no earlier backup was removed"))
+        failed.with(format!("{what}no earlier backup was removed"))
     }
 }
 

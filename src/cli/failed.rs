@@ -31,6 +31,15 @@ impl Failed {
         }
     }
 
+    /// The same failure, with what else there is to say of it.
+    #[must_use]
+    pub fn with(self, more: impl std::fmt::Display) -> Self {
+        Self {
+            reason: format!("{}; {more}", self.reason),
+            ..self
+        }
+    }
+
     #[must_use]
     pub fn status(&self) -> ExitCode {
         if self.is_wrong_usage {
@@ -38,5 +47,18 @@ impl Failed {
         } else {
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_else_is_said_of_it_leaves_a_failure_what_it_is() {
+        let wrong = Failed::wrong_usage("it cannot be").with("nothing was removed");
+        assert!(wrong.is_wrong_usage);
+        assert_eq!(wrong.to_string(), "it cannot be; nothing was removed");
+        assert!(!Failed::because("it broke off").with("try again").is_wrong_usage);
     }
 }
