@@ -33,6 +33,7 @@ mod init;
 mod installation;
 mod key;
 mod logging;
+mod orders;
 mod plaintext;
 mod progress;
 mod query;
@@ -114,17 +115,17 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         "init" => init::run(&settings),
         "users" => status::users(&settings),
         "status" => status::status(&settings),
-        "query" => query::run(&settings, &arguments::query(given)),
-        "token" => token::run(&settings, &arguments::token(given)),
+        "query" => query::run(&settings, &orders::query(given)),
+        "token" => token::run(&settings, &orders::token(given)),
         "config" => print(&gathered.completed(&settings).to_string()),
-        "check" => match arguments::erased(given) {
+        "check" => match orders::erased(given) {
             Some(person) => check::run_erased(&settings, person),
-            None => check::run(&settings, arguments::repairs(given)),
+            None => check::run(&settings, orders::repairs(given)),
         },
-        "key" => key::run(&settings, &arguments::key(given).map_err(Problem::Arguments)?),
-        "export" => export::run(&settings, &arguments::export(given)),
-        "import" => import::run(&settings, &arguments::archive(given)),
-        "backup" => backup::run(&settings, &arguments::backup(given)),
+        "key" => key::run(&settings, &orders::key(given).map_err(Problem::Arguments)?),
+        "export" => export::run(&settings, &orders::export(given)),
+        "import" => import::run(&settings, &orders::archive(given)),
+        "backup" => backup::run(&settings, &orders::backup(given)),
         _ => return Err(no_such_command()),
     };
     done.map_err(Problem::Failed)

@@ -3,48 +3,38 @@
 use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, Command, value_parser};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::auth::reach::{Reach, Scope};
-use crate::model::ids::PersonId;
-use crate::model::registry::TypeId;
+use crate::auth::reach::Scope;
 use crate::output::OutputMethod;
 
-use super::backup::BackupOrder;
-use super::check::Repairs;
-use super::export::ExportOrder;
-use super::import::ImportOrder;
-use super::key::{KeyOrder, SigningOrder};
-use super::query::QueryOrder;
 use super::settings::table::SETTINGS;
-use super::token::TokenArguments;
 
 const SERVE: &str = "serve";
 pub(super) const CONFIG: &str = "config";
 pub(super) const DEMO: &str = "demo";
-const REPAIR: &str = "repair";
-const ACCEPT_LOSS: &str = "accept-loss";
-const ERASED: &str = "erased";
-const USER: &str = "user";
-const NAME: &str = "name";
-const DAYS: &str = "days";
-const SCOPE: &str = "scope";
-const TYPES: &str = "types";
-const TEXT: &str = "text";
-const PARAMETERS: &str = "parameters";
-const OUTPUT: &str = "output";
-const DIRECTORY: &str = "directory";
-const KEEP: &str = "keep";
-const DONE: &str = "done";
-const ROTATE: &str = "rotate";
+pub(super) const REPAIR: &str = "repair";
+pub(super) const ACCEPT_LOSS: &str = "accept-loss";
+pub(super) const ERASED: &str = "erased";
+pub(super) const USER: &str = "user";
+pub(super) const NAME: &str = "name";
+pub(super) const DAYS: &str = "days";
+pub(super) const SCOPE: &str = "scope";
+pub(super) const TYPES: &str = "types";
+pub(super) const TEXT: &str = "text";
+pub(super) const PARAMETERS: &str = "parameters";
+pub(super) const OUTPUT: &str = "output";
+pub(super) const DIRECTORY: &str = "directory";
+pub(super) const KEEP: &str = "keep";
+pub(super) const DONE: &str = "done";
+pub(super) const ROTATE: &str = "rotate";
 const LIST: &str = "list";
-const RETIRE: &str = "retire";
-const REWRAP: &str = "rewrap";
-const KEY: &str = "key";
-const ARCHIVE: &str = "archive";
+pub(super) const RETIRE: &str = "retire";
+pub(super) const REWRAP: &str = "rewrap";
+pub(super) const KEY: &str = "key";
+pub(super) const ARCHIVE: &str = "archive";
 
 pub(super) fn command() -> Command {
     Command::new("almanac")
@@ -109,7 +99,7 @@ fn check_command() -> Command {
 }
 
 /// `almanac key`.
-fn key_command() -> Command {
+pub(super) fn key_command() -> Command {
     configured(
         "key",
         "List or change the keys that sign tokens, or wrap the keys of people anew",
@@ -306,98 +296,6 @@ fn configured(name: &'static str, about: &'static str) -> Command {
         command
     } else {
         command.after_help("Every setting can be given as a flag; `almanac serve --help` lists them.")
-    }
-}
-
-/// The order for `token`.
-pub(super) fn token(given: &ArgMatches) -> TokenArguments {
-    TokenArguments {
-        person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
-        name: given.get_one::<String>(NAME).cloned(),
-        days: given.get_one::<u64>(DAYS).copied(),
-        reach: Reach {
-            scope: given.get_one::<String>(SCOPE).and_then(|name| name.parse().ok()),
-            types: given
-                .get_many::<String>(TYPES)
-                .map(|types| types.map(|name| TypeId::new(name)).collect()),
-        },
-    }
-}
-
-/// The order for `query`.
-pub(super) fn query(given: &ArgMatches) -> QueryOrder {
-    let text = |name: &str| given.get_one::<String>(name).cloned();
-    QueryOrder {
-        person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
-        text: text(TEXT).unwrap_or_default(),
-        parameters: given.get_one::<Value>(PARAMETERS).cloned(),
-        output: text(OUTPUT).unwrap_or_default(),
-    }
-}
-
-/// The order for `key`. An id with an action that takes none is refused: whoever gives one believes that it
-/// has an effect.
-pub(super) fn key(given: &ArgMatches) -> Result<KeyOrder, clap::Error> {
-    let key = given.get_one::<String>(KEY);
-    let order = match given.get_one::<String>(DONE).map(String::as_str) {
-        Some(RETIRE) => {
-            let key = key.cloned().unwrap_or_default();
-            return Ok(KeyOrder::Signing(SigningOrder::Retire(key)));
-        }
-        Some(ROTATE) => KeyOrder::Signing(SigningOrder::Rotate),
-        Some(REWRAP) => KeyOrder::Rewrap,
-        _ => KeyOrder::Signing(SigningOrder::List),
-    };
-    match key {
-        None => Ok(order),
-        Some(key) => {
-            let surplus =
-                format!("only `almanac key {RETIRE}` takes the id of a key; {key:?} is one too many\n");
-            let mut usage = key_command().bin_name("almanac key");
-            Err(usage.error(ErrorKind::UnknownArgument, surplus))
-        }
-    }
-}
-
-/// What `check` repairs.
-pub(super) fn repairs(given: &ArgMatches) -> Repairs {
-    match (given.get_flag(REPAIR), given.get_flag(ACCEPT_LOSS)) {
-        (false, _) => Repairs::Nothing,
-        (true, false) => Repairs::WhatCanBeRebuilt,
-        (true, true) => Repairs::AcceptingLoss,
-    }
-}
-
-/// The person of whom `check` must find nothing.
-pub(super) fn erased(given: &ArgMatches) -> Option<PersonId> {
-    given.get_one::<Uuid>(ERASED).copied().map(PersonId)
-}
-
-/// Where `backup` writes, and how many backups are kept.
-pub(super) fn backup(given: &ArgMatches) -> BackupOrder {
-    let directory = given.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default();
-    match given.get_one::<u64>(KEEP) {
-        None => BackupOrder::Into(directory),
-        Some(kept) => BackupOrder::Among {
-            directory,
-            kept: usize::try_from(*kept).unwrap_or(usize::MAX),
-        },
-    }
-}
-
-/// Whose archive `export` writes, and where.
-pub(super) fn export(given: &ArgMatches) -> ExportOrder {
-    ExportOrder {
-        archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
-        person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
-    }
-}
-
-/// Which archive `import` reads, and for whom.
-pub(super) fn archive(given: &ArgMatches) -> ImportOrder {
-    ImportOrder {
-        archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
-        user: given.get_one::<Uuid>(USER).copied().map(PersonId),
     }
 }
 

@@ -1,0 +1,116 @@
+//! The orders that the command line gives, read from its arguments.
+
+use std::path::PathBuf;
+
+use clap::ArgMatches;
+use clap::error::ErrorKind;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::auth::reach::Reach;
+use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
+
+use super::arguments::{
+    ACCEPT_LOSS, ARCHIVE, DAYS, DIRECTORY, DONE, ERASED, KEEP, KEY, NAME, OUTPUT, PARAMETERS, REPAIR, RETIRE,
+    REWRAP, ROTATE, SCOPE, TEXT, TYPES, USER, key_command,
+};
+use super::backup::BackupOrder;
+use super::check::Repairs;
+use super::export::ExportOrder;
+use super::import::ImportOrder;
+use super::key::{KeyOrder, SigningOrder};
+use super::query::QueryOrder;
+use super::token::TokenArguments;
+
+/// The order for `token`.
+pub(super) fn token(given: &ArgMatches) -> TokenArguments {
+    TokenArguments {
+        person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
+        name: given.get_one::<String>(NAME).cloned(),
+        days: given.get_one::<u64>(DAYS).copied(),
+        reach: Reach {
+            scope: given.get_one::<String>(SCOPE).and_then(|name| name.parse().ok()),
+            types: given
+                .get_many::<String>(TYPES)
+                .map(|types| types.map(|name| TypeId::new(name)).collect()),
+        },
+    }
+}
+
+/// The order for `query`.
+pub(super) fn query(given: &ArgMatches) -> QueryOrder {
+    let text = |name: &str| given.get_one::<String>(name).cloned();
+    QueryOrder {
+        person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
+        text: text(TEXT).unwrap_or_default(),
+        parameters: given.get_one::<Value>(PARAMETERS).cloned(),
+        output: text(OUTPUT).unwrap_or_default(),
+    }
+}
+
+/// The order for `key`. An id with an action that takes none is refused: whoever gives one believes that it
+/// has an effect.
+pub(super) fn key(given: &ArgMatches) -> Result<KeyOrder, clap::Error> {
+    let key = given.get_one::<String>(KEY);
+    let order = match given.get_one::<String>(DONE).map(String::as_str) {
+        Some(RETIRE) => {
+            let key = key.cloned().unwrap_or_default();
+            return Ok(KeyOrder::Signing(SigningOrder::Retire(key)));
+        }
+        Some(ROTATE) => KeyOrder::Signing(SigningOrder::Rotate),
+        Some(REWRAP) => KeyOrder::Rewrap,
+        _ => KeyOrder::Signing(SigningOrder::List),
+    };
+    match key {
+        None => Ok(order),
+        Some(key) => {
+            let surplus =
+                format!("only `almanac key {RETIRE}` takes the id of a key; {key:?} is one too many\n");
+            let mut usage = key_command().bin_name("almanac key");
+            Err(usage.error(ErrorKind::UnknownArgument, surplus))
+        }
+    }
+}
+
+/// What `check` repairs.
+pub(super) fn repairs(given: &ArgMatches) -> Repairs {
+    match (given.get_flag(REPAIR), given.get_flag(ACCEPT_LOSS)) {
+        (false, _) => Repairs::Nothing,
+        (true, false) => Repairs::WhatCanBeRebuilt,
+        (true, true) => Repairs::AcceptingLoss,
+    }
+}
+
+/// The person of whom `check` must find nothing.
+pub(super) fn erased(given: &ArgMatches) -> Option<PersonId> {
+    given.get_one::<Uuid>(ERASED).copied().map(PersonId)
+}
+
+/// Where `backup` writes, and how many backups are kept.
+pub(super) fn backup(given: &ArgMatches) -> BackupOrder {
+    let directory = given.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default();
+    match given.get_one::<u64>(KEEP) {
+        None => BackupOrder::Into(directory),
+        Some(kept) => BackupOrder::Among {
+            directory,
+            kept: usize::try_from(*kept).unwrap_or(usize::MAX),
+        },
+    }
+}
+
+/// Whose archive `export` writes, and where.
+pub(super) fn export(given: &ArgMatches) -> ExportOrder {
+    ExportOrder {
+        archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
+        person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
+    }
+}
+
+/// Which archive `import` reads, and for whom.
+pub(super) fn archive(given: &ArgMatches) -> ImportOrder {
+    ImportOrder {
+        archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
+        user: given.get_one::<Uuid>(USER).copied().map(PersonId),
+    }
+}
