@@ -124,7 +124,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         },
         "key" => key::run(&settings, &orders::key(given).map_err(Problem::Arguments)?),
         "export" => export::run(&settings, &orders::export(given)),
-        "import" => import::run(&settings, &orders::archive(given)),
+        "import" => import::run(&settings, &orders::import(given)),
         "backup" => backup::run(&settings, &orders::backup(given)),
         _ => return Err(no_such_command()),
     };

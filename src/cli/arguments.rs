@@ -28,7 +28,7 @@ pub(super) const PARAMETERS: &str = "parameters";
 pub(super) const OUTPUT: &str = "output";
 pub(super) const DIRECTORY: &str = "directory";
 pub(super) const KEEP: &str = "keep";
-pub(super) const DONE: &str = "done";
+pub(super) const ACTION: &str = "action";
 pub(super) const ROTATE: &str = "rotate";
 const LIST: &str = "list";
 pub(super) const RETIRE: &str = "retire";
@@ -105,7 +105,7 @@ pub(super) fn key_command() -> Command {
         "List or change the keys that sign tokens, or wrap the keys of people anew",
     )
     .arg(
-        Arg::new(DONE)
+        Arg::new(ACTION)
             .required(true)
             .value_name("rotate|list|retire|rewrap")
             .value_parser([ROTATE, LIST, RETIRE, REWRAP])
@@ -118,7 +118,7 @@ pub(super) fn key_command() -> Command {
     .arg(
         Arg::new(KEY)
             .value_name("ID")
-            .required_if_eq(DONE, RETIRE)
+            .required_if_eq(ACTION, RETIRE)
             .help("The key to retire"),
     )
 }

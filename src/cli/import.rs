@@ -34,7 +34,8 @@ const CACHE_MEMORY: u64 = 16 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportOrder {
     pub archive: PathBuf,
-    pub user: Option<PersonId>,
+    /// If not the one whose archive it is.
+    pub person: Option<PersonId>,
 }
 
 pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
@@ -44,13 +45,17 @@ pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
     data_directory::open(&settings.data_dir)?;
     make_signing_key(settings)?;
     let runtime = runtimes::many_threads()?;
-    let imported = runtime.block_on(Box::pin(bring_in(settings, archive, order.user)))?;
+    let imported = runtime.block_on(Box::pin(bring_in(settings, archive, order.person)))?;
     print(&report(&imported))
 }
 
-async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>) -> Result<Imported, Failed> {
+async fn bring_in(
+    settings: &Settings,
+    archive: Archive,
+    person: Option<PersonId>,
+) -> Result<Imported, Failed> {
     let catalog = stores::catalog_brought_up_to_date(settings).await?;
-    let imported = Box::pin(bring_into(settings, &catalog, archive, user)).await;
+    let imported = Box::pin(bring_into(settings, &catalog, archive, person)).await;
     catalog.close().await;
     imported
 }
@@ -59,7 +64,7 @@ async fn bring_into(
     settings: &Settings,
     catalog: &Catalog,
     archive: Archive,
-    user: Option<PersonId>,
+    person: Option<PersonId>,
 ) -> Result<Imported, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
@@ -90,7 +95,7 @@ async fn bring_into(
         ImportProgress::Members(total) => progress.expect(total),
         ImportProgress::Member => progress.advance(),
     };
-    let imported = importer.import(archive, user, &tell).await;
+    let imported = importer.import(archive, person, &tell).await;
     progress.finish();
     // The commit task ends when its queue has no senders left.
     drop(importer);

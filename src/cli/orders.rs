@@ -12,8 +12,8 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 
 use super::arguments::{
-    ACCEPT_LOSS, ARCHIVE, DAYS, DIRECTORY, DONE, ERASED, KEEP, KEY, NAME, OUTPUT, PARAMETERS, REPAIR, RETIRE,
-    REWRAP, ROTATE, SCOPE, TEXT, TYPES, USER, key_command,
+    ACCEPT_LOSS, ACTION, ARCHIVE, DAYS, DIRECTORY, ERASED, KEEP, KEY, NAME, OUTPUT, PARAMETERS, REPAIR,
+    RETIRE, REWRAP, ROTATE, SCOPE, TEXT, TYPES, USER, key_command,
 };
 use super::backup::BackupOrder;
 use super::check::Repairs;
@@ -21,11 +21,11 @@ use super::export::ExportOrder;
 use super::import::ImportOrder;
 use super::key::{KeyOrder, SigningOrder};
 use super::query::QueryOrder;
-use super::token::TokenArguments;
+use super::token::NewTokenOrder;
 
 /// The order for `token`.
-pub(super) fn token(given: &ArgMatches) -> TokenArguments {
-    TokenArguments {
+pub(super) fn token(given: &ArgMatches) -> NewTokenOrder {
+    NewTokenOrder {
         person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
         name: given.get_one::<String>(NAME).cloned(),
         days: given.get_one::<u64>(DAYS).copied(),
@@ -53,7 +53,7 @@ pub(super) fn query(given: &ArgMatches) -> QueryOrder {
 /// has an effect.
 pub(super) fn key(given: &ArgMatches) -> Result<KeyOrder, clap::Error> {
     let key = given.get_one::<String>(KEY);
-    let order = match given.get_one::<String>(DONE).map(String::as_str) {
+    let order = match given.get_one::<String>(ACTION).map(String::as_str) {
         Some(RETIRE) => {
             let key = key.cloned().unwrap_or_default();
             return Ok(KeyOrder::Signing(SigningOrder::Retire(key)));
@@ -108,9 +108,9 @@ pub(super) fn export(given: &ArgMatches) -> ExportOrder {
 }
 
 /// Which archive `import` reads, and for whom.
-pub(super) fn archive(given: &ArgMatches) -> ImportOrder {
+pub(super) fn import(given: &ArgMatches) -> ImportOrder {
     ImportOrder {
         archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
-        user: given.get_one::<Uuid>(USER).copied().map(PersonId),
+        person: given.get_one::<Uuid>(USER).copied().map(PersonId),
     }
 }

@@ -28,7 +28,7 @@ const USUAL_SESSION_NAME: &str = "almanac token";
 
 /// What the command line asks for.
 #[derive(Clone, Debug)]
-pub(super) struct TokenArguments {
+pub(super) struct NewTokenOrder {
     pub person: PersonId,
     pub name: Option<String>,
     /// The lifetime, if one was named.
@@ -36,7 +36,7 @@ pub(super) struct TokenArguments {
     pub reach: Reach,
 }
 
-pub(super) fn run(settings: &Settings, asked: &TokenArguments) -> Result<(), Failed> {
+pub(super) fn run(settings: &Settings, asked: &NewTokenOrder) -> Result<(), Failed> {
     if let Provider::Outside(provider) = &settings.identity.provider {
         return Err(Failed::because(format!(
             "tokens come from the identity provider at {}; this service accepts none of its own",
