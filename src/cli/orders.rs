@@ -24,9 +24,9 @@ use super::query::QueryOrder;
 use super::token::NewTokenOrder;
 
 /// The order for `token`.
-pub(super) fn token(given: &ArgMatches) -> NewTokenOrder {
-    NewTokenOrder {
-        person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
+pub(super) fn token(given: &ArgMatches) -> Result<NewTokenOrder, clap::Error> {
+    Ok(NewTokenOrder {
+        person: required_person(given)?,
         name: given.get_one::<String>(NAME).cloned(),
         days: given.get_one::<u64>(DAYS).copied(),
         reach: Reach {
@@ -35,18 +35,18 @@ pub(super) fn token(given: &ArgMatches) -> NewTokenOrder {
                 .get_many::<String>(TYPES)
                 .map(|types| types.map(|name| TypeId::new(name)).collect()),
         },
-    }
+    })
 }
 
 /// The order for `query`.
-pub(super) fn query(given: &ArgMatches) -> QueryOrder {
+pub(super) fn query(given: &ArgMatches) -> Result<QueryOrder, clap::Error> {
     let text = |name: &str| given.get_one::<String>(name).cloned();
-    QueryOrder {
-        person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
+    Ok(QueryOrder {
+        person: required_person(given)?,
         text: text(TEXT).unwrap_or_default(),
         parameters: given.get_one::<Value>(PARAMETERS).cloned(),
         output: text(OUTPUT).unwrap_or_default(),
-    }
+    })
 }
 
 /// The order for `key`. An id with an action that takes none is refused: whoever gives one believes that it
@@ -100,17 +100,46 @@ pub(super) fn backup(given: &ArgMatches) -> BackupOrder {
 }
 
 /// Whose archive `export` writes, and where.
-pub(super) fn export(given: &ArgMatches) -> ExportOrder {
-    ExportOrder {
+pub(super) fn export(given: &ArgMatches) -> Result<ExportOrder, clap::Error> {
+    Ok(ExportOrder {
         archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
-        person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
-    }
+        person: required_person(given)?,
+    })
 }
 
 /// Which archive `import` reads, and for whom.
 pub(super) fn import(given: &ArgMatches) -> ImportOrder {
     ImportOrder {
         archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
-        person: given.get_one::<Uuid>(USER).copied().map(PersonId),
+        person: person(given),
+    }
+}
+
+/// The person whom a command is about, if one was named.
+fn person(given: &ArgMatches) -> Option<PersonId> {
+    given.get_one::<Uuid>(USER).copied().map(PersonId)
+}
+
+/// The same where one must be named. Without one, nothing may be done for the nil id instead.
+fn required_person(given: &ArgMatches) -> Result<PersonId, clap::Error> {
+    person(given).ok_or_else(|| {
+        let missing = format!("--{USER} is missing\n");
+        clap::Error::raw(ErrorKind::MissingRequiredArgument, missing)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::arguments::command;
+
+    #[test]
+    fn nobody_is_nobody_and_not_the_nil_id() {
+        let given = command()
+            .try_get_matches_from(["almanac", "import", "a.zip"])
+            .unwrap();
+        let (_, given) = given.subcommand().unwrap();
+        assert_eq!(import(given).person, None);
+        assert_eq!(required_person(given).unwrap_err().exit_code(), 2);
     }
 }
