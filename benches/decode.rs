@@ -81,25 +81,9 @@ fn decode(body: &[u8], compiled: &Arc<CompiledType>, context: &DecodeContext) ->
     decoder.take().expect("rows").rows.num_rows()
 }
 
-fn records(criterion: &mut Criterion) {
-    let registry = Arc::new(Registry::builtin().expect("the built-in types"));
-    let types = CompiledTypes::new(Arc::clone(&registry));
-    let now = parse_instant("2030-01-01T00:00:00Z").expect("a time");
-    let context = DecodeContext {
-        now,
-        ids: Arc::new(Counting(AtomicU64::new(0))),
-        source_prefix: "com.almanac".into(),
-        text_limit: 1 << 20,
-        definition: None,
-        value_limits: Arc::default(),
-        leave: Leave::default(),
-    };
-    let mut group = criterion.benchmark_group("decode");
-    group
-        .throughput(Throughput::Elements(RECORDS))
-        .measurement_time(Duration::from_secs(4))
-        .warm_up_time(Duration::from_secs(1));
-    let cases: [(&str, &str, Vec<u8>); 6] = [
+/// Bodies, with what is measured by each and the type of its records.
+fn cases() -> [(&'static str, &'static str, Vec<u8>); 6] {
+    [
         (
             "samples with ids",
             "HeartRate",
@@ -162,8 +146,28 @@ fn records(criterion: &mut Criterion) {
                 let _ = write!(text, r#"{{{times},"value":72,"extras":{{"motion":{number}}}}}"#);
             }),
         ),
-    ];
-    for (name, data_type, body) in &cases {
+    ]
+}
+
+fn records(criterion: &mut Criterion) {
+    let registry = Arc::new(Registry::builtin().expect("the built-in types"));
+    let types = CompiledTypes::new(Arc::clone(&registry));
+    let now = parse_instant("2030-01-01T00:00:00Z").expect("a time");
+    let context = DecodeContext {
+        now,
+        ids: Arc::new(Counting(AtomicU64::new(0))),
+        source_prefix: "com.almanac".into(),
+        text_limit: 1 << 20,
+        definition: None,
+        value_limits: Arc::default(),
+        leave: Leave::default(),
+    };
+    let mut group = criterion.benchmark_group("decode");
+    group
+        .throughput(Throughput::Elements(RECORDS))
+        .measurement_time(Duration::from_secs(4))
+        .warm_up_time(Duration::from_secs(1));
+    for (name, data_type, body) in &cases() {
         let compiled = types
             .get(registry.get(data_type).expect("a built-in type"))
             .expect("a compiled type");
