@@ -111,7 +111,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         plaintext::refuse_unsafe_database(&settings).map_err(Problem::Failed)?;
     }
     let done = match name {
-        "serve" => serve::run(settings, given.get_flag(arguments::DEMO)),
+        "serve" => serve::run(settings, orders::serve(given)),
         "init" => init::run(&settings),
         "users" => status::users(&settings),
         "status" => status::status(&settings),

@@ -12,7 +12,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 
 use super::arguments::{
-    ACCEPT_LOSS, ACTION, ARCHIVE, DAYS, DIRECTORY, ERASED, KEEP, KEY, NAME, OUTPUT, PARAMETERS, REPAIR,
+    ACCEPT_LOSS, ACTION, ARCHIVE, DAYS, DEMO, DIRECTORY, ERASED, KEEP, KEY, NAME, OUTPUT, PARAMETERS, REPAIR,
     RETIRE, REWRAP, ROTATE, SCOPE, TEXT, TYPES, USER, key_command,
 };
 use super::backup::BackupOrder;
@@ -21,7 +21,17 @@ use super::export::ExportOrder;
 use super::import::ImportOrder;
 use super::key::{KeyOrder, SigningOrder};
 use super::query::QueryOrder;
+use super::serve::ServeOrder;
 use super::token::NewTokenOrder;
+
+/// The order for `serve`.
+pub(super) fn serve(given: &ArgMatches) -> ServeOrder {
+    if given.get_flag(DEMO) {
+        ServeOrder::WithSample
+    } else {
+        ServeOrder::Stored
+    }
+}
 
 /// The order for `token`.
 pub(super) fn token(given: &ArgMatches) -> Result<NewTokenOrder, clap::Error> {

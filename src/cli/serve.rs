@@ -43,7 +43,16 @@ const DEMO_TOKEN_LIFETIME: Duration = Duration::from_hours(30 * 24);
 /// The name of its session.
 const DEMO_SESSION: &str = "almanac serve --demo";
 
-pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
+/// What is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServeOrder {
+    /// What is stored.
+    Stored,
+    /// And the sample person, who is loaded first.
+    WithSample,
+}
+
+pub fn run(settings: Settings, order: ServeOrder) -> Result<(), Failed> {
     logging::start(&settings.log)?;
     installation::makeable(&settings)?;
     data_directory::open(&settings.data_dir)?;
@@ -59,16 +68,16 @@ pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
     let runtime = runtimes::many_threads()?;
     let connections = runtimes::lanes()?;
     let lanes = Lanes::on(connections.iter().map(|runtime| runtime.handle().clone()));
-    runtime.block_on(serve_until_told(settings, demo, lanes))
+    runtime.block_on(serve_until_told(settings, order, lanes))
 }
 
-async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> Result<(), Failed> {
+async fn serve_until_told(mut settings: Settings, order: ServeOrder, lanes: Lanes) -> Result<(), Failed> {
     // Takes about as long as opening the stores, and does not wait for them.
     let registry = tokio::task::spawn_blocking(Registry::builtin);
     let stop = told_to_stop()?;
     let stopping = CancellationToken::new();
     let listening = listen(&mut settings).await?;
-    let mut assembly = opened(&settings, demo, registry, &stopping).await?;
+    let mut assembly = opened(&settings, order, registry, &stopping).await?;
     let stop_upkeep = CancellationToken::new();
     let mut tasks = background::all(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app));
@@ -149,7 +158,7 @@ fn not_listening(error: &ServeError, flag: &str) -> Failed {
 /// The service over its catalogue, which is closed again if the service cannot be.
 async fn opened(
     settings: &Settings,
-    demo: bool,
+    order: ServeOrder,
     registry: JoinHandle<Result<Registry, RegistryError>>,
     stopping: &CancellationToken,
 ) -> Result<Assembly, Failed> {
@@ -161,7 +170,7 @@ async fn opened(
     let assembled = async {
         let foundations = open_foundations(settings, catalog.clone(), clock, registry, stopping).await?;
         let assembly = assemble(settings, foundations)?;
-        if demo {
+        if order == ServeOrder::WithSample {
             load_demo(&assembly.app).await?;
         }
         Ok(assembly)
