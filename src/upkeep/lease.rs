@@ -9,7 +9,7 @@ use std::time::{Duration, Instant as Moment};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, CatalogError};
 use crate::model::meters::UpkeepMeters;
 use crate::store::StoreError;
 
@@ -86,6 +86,7 @@ impl Leases {
         stop: &CancellationToken,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<Option<T>, StoreError> {
+        let asked = Moment::now();
         if !self
             .catalog
             .acquire_lease(name, &self.holder, LEASE_LENGTH)
@@ -98,7 +99,7 @@ impl Leases {
         let done = tokio::select! {
             done = work => done.map(Some),
             () = stop.cancelled() => Ok(None),
-            lost = self.renew_until_lost(name) => {
+            lost = self.renew_until_lost(name, asked) => {
                 self.meters.lost_leases.inc();
                 lost.map(|()| None)
             }
@@ -115,20 +116,28 @@ impl Leases {
         self.meters.failures.inc();
     }
 
-    /// Ends when somebody else may have had the lease, or with an error when it could not be renewed until it
-    /// was over.
-    async fn renew_until_lost(&self, name: &str) -> Result<(), StoreError> {
-        let (mut renewed, mut pause) = (Moment::now(), RENEWAL_INTERVAL);
+    /// Ends when somebody else may have had the lease, or with an error once it is over, also while a renewal
+    /// is under way. `renewed`: when it was asked for.
+    pub(super) async fn renew_until_lost(&self, name: &str, mut renewed: Moment) -> Result<(), StoreError> {
+        let mut due = renewed + RENEWAL_INTERVAL;
         loop {
-            tokio::time::sleep(pause).await;
-            let asked = Moment::now();
-            match self.catalog.renew_lease(name, &self.holder, LEASE_LENGTH).await {
-                Ok(true) => (renewed, pause) = (asked, RENEWAL_INTERVAL),
+            let renewal = async {
+                tokio::time::sleep_until(due.into()).await;
+                let asked = Moment::now();
+                let outcome = self.catalog.renew_lease(name, &self.holder, LEASE_LENGTH).await;
+                (asked, outcome)
+            };
+            let over = renewed + LEASE_LENGTH;
+            let Ok((asked, outcome)) = tokio::time::timeout_at(over.into(), renewal).await else {
+                let detail = format!("the lease of {name} could not be renewed before it was over");
+                return Err(CatalogError::Unavailable { detail }.into());
+            };
+            match outcome {
+                Ok(true) => (renewed, due) = (asked, asked + RENEWAL_INTERVAL),
                 Ok(false) => return Ok(()),
-                Err(error) if renewed.elapsed() >= LEASE_LENGTH => return Err(error.into()),
                 Err(error) => {
                     tracing::warn!(job = name, %error, "a lease is not renewed yet");
-                    pause = RETRY_PAUSE;
+                    due = Moment::now() + RETRY_PAUSE;
                 }
             }
         }

@@ -176,6 +176,23 @@ async fn a_renewal_that_fails_is_tried_again_before_work_is_dropped() {
 }
 
 #[tokio::test]
+async fn work_ends_with_its_lease_also_while_a_renewal_waits() {
+    let bench = Bench::new().await;
+    let catalog = &bench.stores.catalog;
+    // While somebody else writes, a renewal waits for ten seconds.
+    catalog.ensure_person(bench.key.person, None).await.unwrap();
+    let hold = catalog.hold(bench.key.person).await.unwrap();
+    let begun = std::time::Instant::now();
+    let taken = begun.checked_sub(Duration::from_millis(29_500)).unwrap();
+    let lost = leases_of(&bench, "first").renew_until_lost("flush", taken).await;
+    let ended = begun.elapsed();
+    hold.give_back().await.unwrap();
+    let told = lost.unwrap_err().to_string();
+    assert!(told.contains("before it was over"), "{told}");
+    assert!(ended < Duration::from_secs(5), "{ended:?}");
+}
+
+#[tokio::test]
 async fn a_sweep_over_people_without_changes_lets_others_go_on() {
     let people = || (1..=64).map(|number| PersonId(Uuid::from_u128(number)));
     let directory = tempfile::tempdir().unwrap();
