@@ -1,6 +1,7 @@
 //! `almanac check`: verifies that everything stored is what was written. Works beside a running service with
 //! the same settings.
 
+use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
 use crate::catalog::Catalog;
@@ -11,7 +12,7 @@ use crate::upkeep::check::{CheckProgress, CheckTotals, check};
 use crate::upkeep::erase;
 use crate::upkeep::erasure_check::{TracesLeft, traces_left};
 use crate::upkeep::rebuild::rebuild;
-use crate::upkeep::repair::{give_up_lost, repair};
+use crate::upkeep::repair::{give_up_lost, overwrite_given_up, repair};
 
 use super::failed::Failed;
 use super::progress::Progress;
@@ -53,10 +54,10 @@ async fn check_all(settings: &Settings, repairs: Repairs) -> Result<(), Failed> 
         installation::begun(settings)?;
         stores::to_go_through(settings).await?
     };
-    let mut left_out = 0;
+    let mut left_wrong = 0;
     if repair {
         match repaired(settings, &stores, repairs).await {
-            Ok(damaged) => left_out = damaged,
+            Ok(wrong) => left_wrong = wrong,
             Err(failed) => {
                 stores.catalog.close().await;
                 return Err(failed);
@@ -81,12 +82,13 @@ async fn check_all(settings: &Settings, repairs: Repairs) -> Result<(), Failed> 
         return Err(failed);
     }
     let mut checked = checked.map_err(stores::not_gone_through)?;
-    checked.wrong += left_out;
+    checked.wrong += left_wrong;
     conclude(checked)
 }
 
-/// Makes a lost catalogue anew, and with a whole one what the store has lost. Returns how many damaged things
-/// were left out of the catalogue, which no later check knows of.
+/// Makes a lost catalogue anew, and with a whole one what the store has lost. Returns how many things are
+/// wrong that no check knows of: damaged ones that were left out of the catalogue, and bytes that were given
+/// up and are not overwritten.
 async fn repaired(settings: &Settings, stores: &UpkeepStores, repairs: Repairs) -> Result<usize, Failed> {
     let rebuilt = rebuild(stores).await.map_err(Failed::from_error)?;
     if let Some(store) = rebuilt.store {
@@ -108,16 +110,37 @@ async fn repaired(settings: &Settings, stores: &UpkeepStores, repairs: Repairs) 
             rebuilt.failed.len()
         )));
     }
+    let mut wrong = rebuilt.wrong.len();
     if repairs == Repairs::AcceptingLoss {
-        for line in give_up_lost(stores).await.map_err(stores::not_gone_through)? {
-            print(&format!("repair: {line}\n"))?;
+        accept_loss(stores).await?;
+        if let Err(error) = overwrite_given_up(stores).await {
+            print(&format!(
+                "wrong: removed bytes are not overwritten in the catalogue's files yet, which the next \
+                 `almanac check --repair --accept-loss` does: {error}\n"
+            ))?;
+            wrong += 1;
         }
     }
     stores::mark_if_paired(settings, stores).await?;
     for line in repair(stores).await.map_err(stores::not_gone_through)? {
         print(&format!("repair: {line}\n"))?;
     }
-    Ok(rebuilt.wrong.len())
+    Ok(wrong)
+}
+
+/// Gives up what is lost, and prints each as it is done: what comes after may fail.
+async fn accept_loss(stores: &UpkeepStores) -> Result<(), Failed> {
+    let unprinted = Cell::new(None);
+    let tell = |line: String| {
+        if let Err(failed) = print(&format!("repair: {line}\n")) {
+            unprinted.set(Some(failed));
+        }
+    };
+    let given_up = give_up_lost(stores, &tell).await;
+    match unprinted.take() {
+        Some(failed) => Err(failed),
+        None => given_up.map_err(stores::not_gone_through),
+    }
 }
 
 /// `almanac check --erased`: is anything left of a person?

@@ -55,50 +55,58 @@ pub async fn repair(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
 }
 
 /// Accepts as complete what the catalogue still has: the people of whom anything is left, and, of people with
-/// lost rows, the rows that are left. Describes what was given up, and for whom nothing was.
-pub async fn give_up_lost(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
-    let mut done = match stores.catalog.give_up_lost_people().await {
-        Err(CatalogError::Corrupt { what }) => vec![format!("nobody is given up: {what}")],
-        given_up => given_up?,
-    };
+/// lost rows, the rows that are left. Tells what was given up, and of whom, as soon as it is, since nothing
+/// else knows it then, and for whom nothing was.
+pub async fn give_up_lost(stores: &UpkeepStores, tell: &impl Fn(String)) -> Result<(), StoreError> {
+    match stores.catalog.give_up_lost_people().await {
+        Err(CatalogError::Corrupt { what }) => tell(format!("nobody is given up: {what}")),
+        given_up => given_up?.into_iter().for_each(tell),
+    }
     for person in stores.catalog.people_ids().await? {
         if lost_of(stores, person).await?.is_none() {
             continue;
         }
         match stores.catalog.give_up_lost(person).await {
-            Ok(lost) => done.extend(
-                lost.iter()
-                    .map(|what| format!("person {person}: given up: {what}")),
-            ),
+            Ok(lost) => {
+                for what in lost {
+                    tell(format!("person {person}: given up: {what}"));
+                }
+            }
             Err(CatalogError::Erased { .. }) => {}
             Err(CatalogError::Corrupt { what }) => {
-                done.push(format!("person {person}: nothing is given up: {what}"));
+                tell(format!("person {person}: nothing is given up: {what}"));
             }
             Err(error) => return Err(error.into()),
         }
     }
     // A row that differs from what was written may be what names them.
     if stores.catalog.damaged_tables().await?.is_empty() {
-        done.extend(remove_bytes_of_nothing(stores).await?);
+        remove_bytes_of_nothing(stores, tell).await?;
     }
-    Ok(done)
+    Ok(())
 }
 
-/// Removes bytes that no row names, also from the database's own files; describes what was done.
-async fn remove_bytes_of_nothing(stores: &UpkeepStores) -> Result<Option<String>, StoreError> {
+/// Removes bytes that no row names.
+async fn remove_bytes_of_nothing(stores: &UpkeepStores, tell: &impl Fn(String)) -> Result<(), StoreError> {
     let catalog = &stores.catalog;
-    let scouring = Scouring::of("accept loss", catalog, Duration::ZERO);
-    let mut done = None;
     if catalog.has_bytes_of_nothing().await? {
-        scouring.expect_removal().await?;
+        scouring(stores).expect_removal().await?;
         let removed = catalog.remove_bytes_of_nothing().await?;
-        done = Some(format!(
+        tell(format!(
             "given up: bytes of {removed} tail pieces, whose rows were lost, were removed"
         ));
     }
-    // If it fails, the next time does it.
-    scouring.scour_due().await?;
-    Ok(done)
+    Ok(())
+}
+
+/// Overwrites in the database's own files what was removed as it was given up. If it fails, the next time
+/// does it.
+pub async fn overwrite_given_up(stores: &UpkeepStores) -> Result<(), CatalogError> {
+    scouring(stores).scour_due().await
+}
+
+fn scouring(stores: &UpkeepStores) -> Scouring {
+    Scouring::of("accept loss", &stores.catalog, Duration::ZERO)
 }
 
 /// What is lost of a person. Rows that differ from what was written are not: those may still be restored, and

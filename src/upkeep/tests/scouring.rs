@@ -1,12 +1,15 @@
 //! What was removed is in the database's own files for a while, and then no longer.
 
+use std::sync::Mutex;
+
 use super::erasing::database_files_with;
 use super::*;
+use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Document, DocumentKind};
 use crate::model::meters::Meters;
 use crate::upkeep::Upkeep;
 use crate::upkeep::manifest::write_manifest;
-use crate::upkeep::repair::give_up_lost;
+use crate::upkeep::repair::{give_up_lost, overwrite_given_up};
 use crate::upkeep::scour::Scouring;
 
 const SECRET: &str = "what nobody should read any more";
@@ -142,6 +145,14 @@ async fn what_is_removed_at_once_is_gone_from_the_files_of_the_database_within_t
     assert!(!is_known(&bench));
 }
 
+/// Gives up what is lost; returns what was told of it.
+async fn given_up(bench: &Bench) -> Vec<String> {
+    let told = Mutex::new(Vec::new());
+    let tell = |line| told.lock().unwrap().push(line);
+    give_up_lost(&bench.stores, &tell).await.unwrap();
+    told.into_inner().unwrap()
+}
+
 #[tokio::test]
 async fn bytes_whose_rows_were_given_up_go_once_no_row_differs_that_may_name_them() {
     let bench = Bench::new().await;
@@ -149,12 +160,39 @@ async fn bytes_whose_rows_were_given_up_go_once_no_row_differs_that_may_name_the
     bench.put(&many(0, 3, LAST_DAY_OF_2023), false).await;
     tamper(&bench, "DELETE FROM pieces").await;
     tamper(&bench, "UPDATE people SET checksum = checksum + 1").await;
-    let told = give_up_lost(&bench.stores).await.unwrap();
+    let told = given_up(&bench).await;
     assert!(catalog.has_bytes_of_nothing().await.unwrap(), "{told:?}");
     tamper(&bench, "UPDATE people SET checksum = checksum - 1").await;
-    let told = give_up_lost(&bench.stores).await.unwrap();
+    let told = given_up(&bench).await;
     let is_told = told.iter().any(|told| told.contains("bytes of 1 tail pieces"));
     assert!(is_told, "{told:?}");
     assert!(!catalog.has_bytes_of_nothing().await.unwrap());
-    assert_eq!(give_up_lost(&bench.stores).await.unwrap(), [""; 0]);
+    assert_eq!(given_up(&bench).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn what_was_given_up_is_told_also_if_it_cannot_be_overwritten_yet() {
+    let bench = Bench::new().await;
+    bench.put(&many(0, 3, LAST_DAY_OF_2023), false).await;
+    tamper(&bench, "DELETE FROM pieces").await;
+    let address = format!("sqlite://{}", file_in(bench.directory.path()).display());
+    let mut reader = SqliteConnection::connect(&address).await.unwrap();
+    reader
+        .execute("BEGIN; SELECT count(*) FROM people")
+        .await
+        .unwrap();
+    let told = given_up(&bench).await;
+    let of_person = told
+        .iter()
+        .any(|told| told.contains(&format!("person {}: given up", bench.key.person)));
+    assert!(
+        of_person && told.iter().any(|told| told.contains("bytes of 1 tail")),
+        "{told:?}"
+    );
+    let refused = overwrite_given_up(&bench.stores).await.unwrap_err();
+    assert!(matches!(refused, CatalogError::Contended { .. }), "{refused}");
+    reader.execute("COMMIT").await.unwrap();
+    make_known_and_remove(&bench).await;
+    overwrite_given_up(&bench.stores).await.unwrap();
+    assert!(!is_known(&bench), "the note of it stays");
 }
