@@ -193,13 +193,23 @@ impl Database {
             return Ok(());
         };
         empty_log(writer).await?;
-        let mut writing = writer.take().await?;
         // Rows get other pages, so nothing that is logged later goes on from what the file was.
-        writing.turn("BEGIN IMMEDIATE")?;
-        writing.count_round()?;
+        let mut writing = writer.take_in_another_round().await?;
         writing.fetch("VACUUM", &[])?;
         writing.give_back();
         empty_log(writer).await
+    }
+
+    /// Begins a round of the log if the next transaction might, so that it may change tables: the first one
+    /// of a round may not.
+    pub(super) async fn begin_round(&self) -> Result<(), CatalogError> {
+        match self {
+            Self::Sqlite { writer, lookups, .. } if lookups.may_begin_round() => {
+                writer.take_in_another_round().await?.give_back();
+            }
+            Self::Sqlite { .. } | Self::Postgres(_) => {}
+        }
+        Ok(())
     }
 
     /// Cuts the log of a database that is not open yet where it is damaged; describes the damage, if any.

@@ -24,7 +24,14 @@ const MIGRATIONS: &[(i64, &str)] = &[
 
 pub(super) async fn run(database: &Database, now: Instant) -> Result<(), CatalogError> {
     let mut session = database.migrating().await?;
-    let found = found_version(&mut session).await?;
+    let mut found = found_version(&mut session).await?;
+    if (1..latest()).contains(&found) {
+        // The log goes on from a file with the same tables, or would be taken for that of another.
+        session.rollback().await?;
+        database.begin_round().await?;
+        session = database.migrating().await?;
+        found = found_version(&mut session).await?;
+    }
     session
         .define(
             "CREATE TABLE IF NOT EXISTS schema_versions (version INTEGER NOT NULL PRIMARY KEY, \

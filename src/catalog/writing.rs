@@ -106,6 +106,14 @@ impl Writer {
         })
     }
 
+    /// The same, after another round of the log was counted.
+    pub(super) async fn take_in_another_round(&self) -> Result<Writing, CatalogError> {
+        let mut writing = self.take().await?;
+        writing.turn("BEGIN IMMEDIATE")?;
+        writing.count_round()?;
+        Ok(writing)
+    }
+
     /// Whether writes are taken. As long as nothing speaks against it, nothing is written to find out.
     pub(super) async fn takes_writes(&self) -> Result<(), CatalogError> {
         // Before the attempt: what others are refused meanwhile counts.

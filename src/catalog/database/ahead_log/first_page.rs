@@ -7,6 +7,8 @@ use std::path::Path;
 
 use super::frame::word;
 
+/// Where SQLite counts how often tables and indexes have changed.
+const SCHEMA_AT: usize = 40;
 /// Where it has the two numbers that an application may choose.
 const ROUND_AT: usize = 60;
 const NUMBER_AT: usize = 68;
@@ -18,6 +20,9 @@ pub(super) struct FirstPage {
     /// How many rounds of the log were begun; 0 if they were not counted, because an earlier release wrote
     /// it.
     round: u32,
+    /// How often tables and indexes have changed. The copies that SQLite makes of a file have its number and
+    /// its round, but other pages, and in these it counts one more, or anew.
+    schema: u32,
 }
 
 impl FirstPage {
@@ -36,6 +41,7 @@ impl FirstPage {
         Self {
             number: word(page, NUMBER_AT),
             round: word(page, ROUND_AT),
+            schema: word(page, SCHEMA_AT),
         }
     }
 
@@ -49,8 +55,11 @@ impl FirstPage {
         in_file.number == 0 || self.number == in_file.number
     }
 
-    /// Whether this one in the log was the next after that in the file.
+    /// Whether this one in the log was the next after that in the file. The first transaction of a round
+    /// changes no tables, unless no rounds were counted before.
     pub(super) const fn follows(self, in_file: Self) -> bool {
-        self.may_be_of(in_file) && self.round == in_file.round.wrapping_add(1)
+        self.may_be_of(in_file)
+            && self.round == in_file.round.wrapping_add(1)
+            && (self.schema == in_file.schema || in_file.counts_no_rounds())
     }
 }

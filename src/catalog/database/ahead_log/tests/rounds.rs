@@ -1,8 +1,12 @@
 //! The first transaction in each round of the log has the first page, by which the logs of other databases,
 //! and of other states of a database, are told from its own.
 
+use std::sync::Arc;
+
 use super::*;
+use crate::catalog::Catalog;
 use crate::catalog::database::Database;
+use crate::model::clock::SystemClock;
 
 /// Needs one page, and not the first.
 const CHANGE: &str = "UPDATE t SET a = a + 1";
@@ -125,6 +129,63 @@ async fn a_log_is_taken_that_goes_on_from_the_state_of_the_file_and_no_other_is(
         assert!(!is_taken(&other, &log[..HEADER + 2 * FRAME]));
         // Nothing in it has ended.
         assert!(is_taken(&other, &log[..HEADER]));
+    }
+}
+
+#[tokio::test]
+async fn a_copy_that_sqlite_made_is_told_from_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let [path, copy] = ["one.db", "copy.db"].map(|name| directory.path().join(name));
+    make(&path).await;
+    let database = open_at(&path).await;
+    let mut session = database.write().await.unwrap();
+    session.define("CREATE TABLE u (a INTEGER)").await.unwrap();
+    session.commit().await.unwrap();
+    database.close().await;
+    let database = open_at(&path).await;
+    change(&database).await;
+    let other = Connection::open(&path).unwrap();
+    other
+        .execute_batch(&format!("VACUUM INTO '{}'", copy.display()))
+        .unwrap();
+    other.close().unwrap();
+    change(&database).await;
+    let (file, log) = left_of(&path);
+    database.close().await;
+    let database = open_at(&path).await;
+    change(&database).await;
+    let (next_file, next_log) = left_of(&path);
+    database.close().await;
+    let copied = std::fs::read(&copy).unwrap();
+    // As its functions for backups leave it in a new file.
+    let mut backed_up = copied.clone();
+    backed_up[40..44].copy_from_slice(&1_u32.to_be_bytes());
+    for (file, log) in [(&file, &log), (&next_file, &next_log)] {
+        assert!(is_taken(file, log));
+        assert!(!is_taken(&copied, log));
+        assert!(!is_taken(&backed_up, log));
+    }
+}
+
+#[tokio::test]
+async fn a_log_is_taken_whose_round_began_as_tables_were_made_or_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.db");
+    let address = format!("sqlite://{}", path.display());
+    // As if the last migration were to come.
+    let earlier = "DELETE FROM schema_versions WHERE version = 11; DROP TABLE updated_days;";
+    for earlier in [
+        String::new(),
+        earlier.to_owned(),
+        // And as if rounds had not been counted.
+        format!("{earlier} PRAGMA user_version = 0"),
+    ] {
+        Connection::open(&path).unwrap().execute_batch(&earlier).unwrap();
+        let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
+        let (file, log) = left_of(&path);
+        assert_ne!(first_pages_in(&log), 0, "{earlier}");
+        assert!(is_taken(&file, &log), "{earlier}");
+        catalog.close().await;
     }
 }
 
