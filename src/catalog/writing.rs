@@ -45,6 +45,8 @@ struct Inner {
     /// The connection, between two transactions.
     idle: Mutex<Option<Connection>>,
     turn: Arc<Semaphore>,
+    /// How many rounds were counted since the file was opened.
+    rounds: AtomicU64,
     /// How often the disk, or another process that writes, did not let somebody do what they may do.
     refusals: AtomicU64,
     /// How many of these came before a write that succeeded: one that was attempted because of them.
@@ -65,6 +67,8 @@ pub(super) struct Writing {
     connection: Connection,
     /// How many rows the connection had changed before.
     changes: u64,
+    /// Whether this transaction counts a round.
+    counts: bool,
     writer: Writer,
     _turn: OwnedSemaphorePermit,
 }
@@ -78,6 +82,7 @@ impl Writer {
             limits,
             idle: Mutex::new(Some(connection)),
             turn: Arc::new(Semaphore::new(1)),
+            rounds: AtomicU64::new(0),
             refusals: AtomicU64::new(0),
             overcome: AtomicU64::new(0),
         })))
@@ -100,6 +105,7 @@ impl Writer {
         };
         Ok(Writing {
             changes: connection.total_changes(),
+            counts: false,
             connection,
             writer: self.clone(),
             _turn: turn,
@@ -112,6 +118,12 @@ impl Writer {
         writing.turn("BEGIN IMMEDIATE")?;
         writing.count_round()?;
         Ok(writing)
+    }
+
+    /// Whether a round was counted since the file was opened. A log that was there before goes on in a round
+    /// of its own, so that what it was is not taken later beside what it has become.
+    pub(super) fn has_counted(&self) -> bool {
+        self.0.rounds.load(Ordering::SeqCst) > 0
     }
 
     /// Whether writes are taken. As long as nothing speaks against it, nothing is written to find out.
@@ -221,7 +233,8 @@ impl Writing {
     }
 
     /// Makes the first page a part of this transaction if it has changed anything. The first transaction in
-    /// each round of the log needs it, which may be all that a crash leaves; others do not.
+    /// each round of the log needs it, which may be all that a crash leaves, and the first one since the file
+    /// was opened; others do not.
     pub(super) fn log_first_page_if_changed(&mut self) -> Result<(), CatalogError> {
         if self.connection.total_changes() == self.changes {
             return Ok(());
@@ -240,7 +253,9 @@ impl Writing {
             }
             connection.pragma_update(None, ROUND, read(ROUND)?.wrapping_add(1))
         });
-        logged.map_err(|error| self.writer.0.classified(error))
+        logged.map_err(|error| self.writer.0.classified(error))?;
+        self.counts = true;
+        Ok(())
     }
 
     /// Runs a script.
@@ -251,6 +266,8 @@ impl Writing {
 
     /// Ends the transaction well, so that another one may begin.
     pub(super) fn give_back(self) {
+        let counted = u64::from(self.counts);
+        self.writer.0.rounds.fetch_add(counted, Ordering::SeqCst);
         *self.writer.idle() = Some(self.connection);
     }
 }

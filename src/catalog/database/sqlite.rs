@@ -27,8 +27,8 @@ pub(in crate::catalog) type Disturbed = Option<Arc<dyn Disturbance>>;
 pub(in crate::catalog) struct SqliteSession {
     /// Until the transaction has ended well.
     link: Option<Link>,
-    /// Whether what it writes may begin another round of the log.
-    may_begin_round: bool,
+    /// Whether it counts another round of the log if it changes anything.
+    counts_round: bool,
     pub(super) disturbed: Disturbed,
     /// Released after the connection.
     _turn: Option<ReleaseGuard>,
@@ -111,7 +111,7 @@ impl SqliteSession {
         let turn = turn(disturbed, true).await?;
         let link = Link::Writes(writer.take().await?);
         let mut session = Self::begin(link, "BEGIN IMMEDIATE", disturbed, turn).await?;
-        session.may_begin_round = lookups.may_begin_round();
+        session.counts_round = lookups.may_begin_round() || !writer.has_counted();
         Ok(session)
     }
 
@@ -123,7 +123,7 @@ impl SqliteSession {
     ) -> Result<Self, CatalogError> {
         let mut session = Self {
             link: Some(link),
-            may_begin_round: false,
+            counts_round: false,
             disturbed: disturbed.clone(),
             _turn: turn,
         };
@@ -160,7 +160,7 @@ impl SqliteSession {
     pub(super) async fn end(mut self, statement: &'static str) -> Result<(), CatalogError> {
         let _working = working(&self.disturbed);
         if statement == "COMMIT"
-            && self.may_begin_round
+            && self.counts_round
             && let Some(Link::Writes(writing)) = &mut self.link
         {
             writing.log_first_page_if_changed()?;

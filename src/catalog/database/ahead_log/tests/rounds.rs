@@ -133,6 +133,30 @@ async fn a_log_is_taken_that_goes_on_from_the_state_of_the_file_and_no_other_is(
 }
 
 #[tokio::test]
+async fn what_a_crash_left_of_a_log_is_refused_beside_what_went_on_from_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let [path, restarted] = ["one.db", "restarted.db"].map(|name| directory.path().join(name));
+    make(&path).await;
+    let database = open_at(&path).await;
+    change(&database).await;
+    let (file, log) = left_of(&path);
+    database.close().await;
+    std::fs::write(&restarted, &file).unwrap();
+    std::fs::write(beside(&restarted, SUFFIX), &log).unwrap();
+    let database = open_at(&restarted).await;
+    change(&database).await;
+    change(&database).await;
+    let (_, longer) = left_of(&restarted);
+    assert_eq!(longer.len(), log.len() + 3 * FRAME);
+    assert_eq!(first_pages_in(&longer), 2);
+    database.close().await;
+    let stopped = std::fs::read(&restarted).unwrap();
+    assert!(is_taken(&file, &longer));
+    assert!(is_taken(&stopped, &longer), "it has all of this");
+    assert!(!is_taken(&stopped, &log), "it would lose what came then");
+}
+
+#[tokio::test]
 async fn a_copy_that_sqlite_made_is_told_from_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let [path, copy] = ["one.db", "copy.db"].map(|name| directory.path().join(name));
@@ -207,13 +231,13 @@ async fn a_log_without_the_first_page_is_taken_only_where_rounds_were_not_counte
     assert!(!is_taken(&file, &log));
     let (file, log) = left("PRAGMA user_version = 0");
     assert!(is_taken(&file, &log));
-    // This release goes on in the same round, and counts from the next one on.
+    // This release goes on in that log, and counts.
     std::fs::write(&path, file).unwrap();
     std::fs::write(beside(&path, SUFFIX), log).unwrap();
     let database = open_at(&path).await;
     change(&database).await;
     let (file, log) = left_of(&path);
-    assert_eq!(first_pages_in(&log), 0);
+    assert_eq!(first_pages_in(&log), 1);
     assert!(is_taken(&file, &log));
     database.close().await;
     let database = open_at(&path).await;
