@@ -9,6 +9,7 @@ mod lists;
 mod mistaken;
 mod moments;
 mod names;
+mod not_in;
 mod one_row;
 mod outward;
 mod patterns;

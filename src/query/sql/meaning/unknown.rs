@@ -17,6 +17,7 @@ mod lost_limits;
 mod missing_rows;
 mod outer_references;
 mod single_row;
+mod sought_values;
 mod subqueries;
 
 use std::sync::Arc;
@@ -28,8 +29,8 @@ use datafusion::logical_expr::expr::{BinaryExpr, Case, Exists, InSubquery, SetCo
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility, lit,
+    ColumnarValue, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility, lit,
 };
 
 use crate::query::sql::unfolding::in_plan;
@@ -40,6 +41,7 @@ use lost_limits::refuse_lost_limits;
 use missing_rows::with_nulls_for_missing_rows;
 use outer_references::{as_outer, with_nulls};
 use single_row::{SingleRow, refuse_single_rows};
+use sought_values::rows_where;
 use subqueries::{has_subqueries, refuse_subqueries};
 
 /// The most aggregates that one query has beside its subqueries: one for each column that is asked for.
@@ -59,10 +61,7 @@ pub(in crate::query::sql) fn keep_unknown(plan: LogicalPlan) -> Result<LogicalPl
         if let LogicalPlan::Filter(filter) = plan {
             let predicate = keeping.single_rows(filter.predicate, &schema)?;
             let predicate = keeping.conjunct(predicate, &schema)?;
-            return Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(
-                predicate,
-                filter.input,
-            )?)));
+            return Ok(Transformed::yes(rows_where(predicate, filter.input)?));
         }
         if let LogicalPlan::Join(join) = plan {
             return Ok(Transformed::yes(keeping.join(join, &schema)?));
@@ -119,8 +118,7 @@ impl UnknownKeeper {
         if join.join_type == JoinType::Inner && has_subqueries(&condition)? {
             let condition = self.single_rows(condition, schema)?;
             let condition = self.conjunct(condition, schema)?;
-            let joined = Arc::new(LogicalPlan::Join(join));
-            return Ok(LogicalPlan::Filter(Filter::try_new(condition, joined)?));
+            return rows_where(condition, Arc::new(LogicalPlan::Join(join)));
         }
         refuse_subqueries(&condition)?;
         join.filter = Some(self.selecting(condition, schema, false)?);
