@@ -17,7 +17,7 @@ pub use self::wrapper::LegacyRecord;
 use self::wrapper::{DATA, METADATA, Other, Payload, RECORDED_AT, Time, unwrap};
 use super::body::{BodyForm, RecordPosition};
 use super::cells::compact;
-use super::json::{self, Field};
+use super::json::{self, Field, Mistake, MistakeKind};
 use super::lines::{Lines, unmarked};
 use super::member_order::say_the_same;
 use crate::model::excerpt::beginning;
@@ -47,10 +47,12 @@ pub fn unwrap_batch(
         ));
     }
     if text.starts_with('[') {
+        let mut read = 0;
         return json::each_element(text, |index, element| {
+            read = index + 1;
             each(unwrap(RecordPosition::Line(index), element.as_bytes()))
         })
-        .map_err(|_| malformed("the array is not closed or holds no JSON"));
+        .map_err(|error| vec![no_array(read, json::explain_part(body, text, &error))]);
     }
     if json::fields(text.as_bytes()).is_ok() {
         let _ = each(unwrap(RecordPosition::Line(0), text.as_bytes()));
@@ -71,6 +73,22 @@ pub fn unwrap_batch(
 
 /// The receiver needs no more records.
 struct Enough;
+
+/// The fault of a text that begins as an array, and of which so many elements could be read.
+fn no_array(read: usize, mistake: Mistake) -> Fault {
+    let (place, message) = match mistake.kind {
+        MistakeKind::BreaksOff { at } => (
+            RecordPosition::Whole,
+            format!("malformed JSON: the text breaks off at byte {at}, within the array; send all of it"),
+        ),
+        MistakeKind::MoreFollows { at } => (
+            RecordPosition::Whole,
+            format!("the array ends before byte {at}, where something else begins; send nothing after it"),
+        ),
+        MistakeKind::Malformed | MistakeKind::TooLarge => (RecordPosition::Line(read), mistake.message),
+    };
+    Fault::new(place.loc(), "json", message)
+}
 
 fn malformed(reason: &str) -> Vec<Fault> {
     let message = format!("malformed JSON: {reason}");

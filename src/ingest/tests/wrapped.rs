@@ -503,6 +503,36 @@ fn a_batch_is_an_array_or_lines() {
 }
 
 #[test]
+fn what_is_no_array_is_told_with_its_place() {
+    let first = r#"{"data":"1","metadata":{"data_type":"X"}}"#;
+    let number = format!(" [{first},\n{{\"data\":\"1\",\"metadata\":{{\"x\":.5}}}}]");
+    let at = number.find(".5").unwrap();
+    let number_told = format!("malformed JSON at byte {at}: ");
+    let cut = format!("[{first}");
+    let cut_told = format!("breaks off at byte {}, within the array", cut.len());
+    let followed = format!("[{first}] x");
+    let followed_told = format!("the array ends before byte {}", followed.len() - 1);
+    for (body, expected, told) in [
+        (number, "body.1", number_told.as_str()),
+        (format!("[{first} {first}]"), "body.1", "malformed JSON at byte "),
+        (
+            format!("[{first},{first},{{\"x\":NaN}}]"),
+            "body.2",
+            "NaN is not JSON",
+        ),
+        (cut, "body", cut_told.as_str()),
+        (followed, "body", followed_told.as_str()),
+    ] {
+        let faults = batch(body.as_bytes()).unwrap_err();
+        let [fault] = faults.as_slice() else {
+            panic!("{body}: {faults:?}")
+        };
+        assert_eq!((place(fault).as_str(), fault.kind), (expected, "json"), "{body}");
+        assert!(fault.message.contains(told), "{body}: {}", fault.message);
+    }
+}
+
+#[test]
 fn faults_of_a_wrapper_carry_their_place() {
     let places = |body: &str| {
         let faults = batch(body.as_bytes()).expect_err(body);
