@@ -51,6 +51,22 @@ async fn a_function_that_takes_other_arguments_says_which() {
             "substr(unit, 1, 2, 3)",
             "line 1, column 8: substr takes 2 or 3 arguments, not 4",
         ),
+        (
+            "left('1', unit)",
+            "line 1, column 8: left does not take arguments of the types Utf8, Utf8",
+        ),
+        (
+            "coalesce(named_struct('a', 1), named_struct('b', 2))",
+            "line 1, column 8: structures have a type in common only if their members have the same names",
+        ),
+        (
+            "grouping(1)",
+            "line 1, column 8: an argument of grouping is not in GROUP BY",
+        ),
+        (
+            "value, count(*)",
+            "line 1, column 8: SELECT has heart_rate.value, which is neither in GROUP BY nor in an aggregate",
+        ),
     ] {
         let message = wrong(&person, &format!("SELECT {call} FROM heart_rate")).await;
         assert!(message.starts_with(expected), "{call}: {message}");

@@ -32,6 +32,10 @@ const OTHER_NAMES: [(&str, &str); 4] = [
 /// The mistake that an error of the engine is about.
 pub(super) fn mistake_in(error: &str) -> Option<Mistake> {
     of_arguments(error)
+        .or_else(|| of_signature(error))
+        .or_else(|| of_structures(error))
+        .or_else(|| of_grouping(error))
+        .or_else(|| of_ungrouped(error))
         .or_else(|| of_substring(error))
         .or_else(|| of_between(error))
         .or_else(|| of_range(error))
@@ -100,6 +104,55 @@ fn wrong_count(name: &str, reasons: &[&str]) -> Option<String> {
     };
     let taken: Vec<String> = taken.iter().map(usize::to_string).collect();
     Some(format!("{name} takes {} {noun}, not {given}", any_of(&taken)))
+}
+
+/// A function of a single form, which the engine shows as it holds it.
+fn of_signature(error: &str) -> Option<Mistake> {
+    let (_, call) = error.split_once("Failed to coerce arguments to satisfy a call to '")?;
+    let (name, types) = call.split_once("' function: coercion from ")?;
+    let (given, _) = types.split_once(" to the signature ")?;
+    let given = given.replace("Dictionary(Int32, Utf8)", "Utf8");
+    Some(of_function(
+        name,
+        format!("{name} does not take arguments of the types {given}"),
+    ))
+}
+
+/// Structures that are to become values of one type.
+fn of_structures(error: &str) -> Option<Mistake> {
+    let (before, _) = error.split_once("Expect same keys for struct type")?;
+    let function = before
+        .split_once("Function '")
+        .and_then(|(_, name)| name.split_once('\''));
+    Some(Mistake {
+        message: "structures have a type in common only if their members have the same names".to_owned(),
+        place: KnownBy::Names(function.map(|(name, _)| name.to_owned()).into_iter().collect()),
+    })
+}
+
+/// `grouping` of something that is no key.
+fn of_grouping(error: &str) -> Option<Mistake> {
+    error
+        .contains(" to grouping function is not in grouping columns")
+        .then(|| {
+            of_function(
+                "grouping",
+                "an argument of grouping is not in GROUP BY".to_owned(),
+            )
+        })
+}
+
+/// A column that is no key, beside aggregates. The engine takes it for one that a `*` stands for.
+fn of_ungrouped(error: &str) -> Option<Mistake> {
+    let (clause, column) = error
+        .split_once(" must be in GROUP BY or an aggregate function: While expanding wildcard, column \"")?;
+    let (_, clause) = clause.rsplit_once("Column in ")?;
+    let (column, _) = column.split_once("\" must appear in the GROUP BY clause")?;
+    let name = column.rsplit('.').next().unwrap_or(column);
+    Some(Mistake {
+        message: format!("{clause} has {column}, which is neither in GROUP BY nor in an aggregate"),
+        place: KnownBy::Names(vec![name.to_owned()]),
+    })
 }
 
 /// `substr` with one argument, which has a grammar of its own.
@@ -254,6 +307,29 @@ mod tests {
                 "Internal error: Failed to coerce types Dictionary(Int32, Utf8) and List(Int64) in BETWEEN \
                  expression.\nThis issue was likely caused by a bug",
                 "BETWEEN finds no type in which to compare Utf8 with List(Int64)",
+            ),
+            (
+                "Error during planning: Failed to coerce arguments to satisfy a call to 'left' function: \
+                 coercion from Utf8, Dictionary(Int32, Utf8) to the signature OneOf(Exact(Utf8, Int64)) \
+                 failed. No function matches the given name and argument types 'left(Utf8, Utf8)'.",
+                "left does not take arguments of the types Utf8, Utf8",
+            ),
+            (
+                "Error during planning: Function 'coalesce' user-defined coercion failed with: Fail to find \
+                 the coerced type, errors: Execution error: Expect same keys for struct type but got \
+                 mismatched pair a and b.",
+                "structures have a type in common only if their members have the same names",
+            ),
+            (
+                "Error during planning: Argument Int64(1) to grouping function is not in grouping columns n",
+                "an argument of grouping is not in GROUP BY",
+            ),
+            (
+                "Error during planning: Column in ORDER BY must be in GROUP BY or an aggregate function: \
+                 While expanding wildcard, column \"t.unit\" must appear in the GROUP BY clause or must be \
+                 part of an aggregate function, currently only \"t.n\" appears in the SELECT clause \
+                 satisfies this requirement",
+                "ORDER BY has t.unit, which is neither in GROUP BY nor in an aggregate",
             ),
             (
                 "Internal error: Cannot run range queries on datatype: Duration(µs).\nThis issue was likely",
