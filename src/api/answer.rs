@@ -152,7 +152,7 @@ impl Sending<'_> {
             let lines = prepared.explained(&run.engine, explain).await;
             // Held until here: an `explain` that runs the question takes a place like any other.
             drop(run.slot);
-            let lines = lines.map_err(|error| (run.failed)(&run.meters, Broken::Plan(error)))?;
+            let lines = lines.map_err(|error| (run.failed)(&Broken::Plan(error)))?;
             Ok(lines
                 .iter()
                 .fold(String::new(), |text, line| text + line + "\n")
@@ -161,7 +161,7 @@ impl Sending<'_> {
     }
 
     /// `question`: what the answer is kept under; `None` if it is not kept.
-    fn run(self, failed: fn(&Meters, Broken) -> ApiError, question: Option<Arc<Question>>) -> Run {
+    fn run(self, failed: fn(&Broken) -> ApiError, question: Option<Arc<Question>>) -> Run {
         Run {
             engine: Arc::clone(&self.app.engine),
             meters: self.app.metrics.meters.clone(),
@@ -184,7 +184,7 @@ struct Run {
     planned: Duration,
     slot: AdmissionSlot,
     /// Makes the error that the caller gets when there is no first row.
-    failed: fn(&Meters, Broken) -> ApiError,
+    failed: fn(&Broken) -> ApiError,
     /// Where the answer is kept, and under which question.
     keep: Option<(RecentAnswers, Arc<Question>)>,
     /// Whether traces are sent, so that the timing is needed.
@@ -219,7 +219,7 @@ impl Run {
             .next()
             .await
             .transpose()
-            .map_err(|error| (self.failed)(&self.meters, error))?;
+            .map_err(|error| (self.failed)(&error))?;
         let executed = self.begun.elapsed().saturating_sub(self.planned);
 
         let (slot, meters) = (self.slot, self.meters);

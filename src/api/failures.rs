@@ -79,39 +79,18 @@ fn kind_or_text(error: &DataFusionError) -> String {
 }
 
 /// The error that the caller gets when there is no first row.
-pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
-    if let Some(what) = corrupt_part(&error) {
-        return ApiError::damaged(what);
-    }
-    if let Some(excess) = excess(&error) {
-        return excess.into();
-    }
-    if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<TooManyCells>()) {
-        return invalid(["query", "metrics"], error.to_string());
-    }
-    if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<TooManyPeriods>()) {
-        return (*error).into();
-    }
-    if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<CostlyText>()) {
-        return invalid(["query", "q"], error.to_string());
-    }
-    match error {
-        error if is_late(&error) => {
-            meters.queries.deadlines_passed.inc();
-            ApiError::deadline(error)
-        }
-        error if is_scarce(&error) => ApiError::unavailable(error, RETRY_AFTER),
-        other => ApiError::internal(for_the_log(&other)),
-    }
+pub(super) fn failed(error: &Broken) -> ApiError {
+    by_cause(error).unwrap_or_else(|| ApiError::internal(for_the_log(error)))
 }
 
 /// The error for a planned SQL query that fails. Its author decided what it computes.
-pub fn query_error(meters: &Meters, error: Broken) -> ApiError {
-    if corrupt_part(&error).is_some() || is_late(&error) {
-        return failed(meters, error);
+#[must_use]
+pub fn query_error(error: &Broken) -> ApiError {
+    if corrupt_part(error).is_some() || is_late(error) {
+        return failed(error);
     }
-    let message = match &error {
-        Broken::Late | Broken::Encode(EncodeError::Spool(_)) => return failed(meters, error),
+    let message = match error {
+        Broken::Late | Broken::Encode(EncodeError::Spool(_)) => return failed(error),
         Broken::Plan(error) if chain(error).any(<dyn Error>::is::<StoreError>) => {
             return planning_error(error);
         }
@@ -130,25 +109,39 @@ pub fn query_error(meters: &Meters, error: Broken) -> ApiError {
     invalid(["body", "query"], message)
 }
 
-/// The limit that was exceeded, if an error comes from that.
-fn excess(error: &(dyn Error + 'static)) -> Option<Excess> {
-    chain(error).find_map(|error| error.downcast_ref().copied())
-}
-
 /// Why there is no plan: planning can depend on stored rows.
 #[must_use]
 pub fn planning_error(error: &DataFusionError) -> ApiError {
+    by_cause(error).unwrap_or_else(|| ApiError::internal(kind_or_text(error)))
+}
+
+/// The answer to an error that comes from a cause known here. Errors of planning have the same causes as those
+/// of answering: to plan the last record or the next page, rows are tested by the caller's conditions.
+fn by_cause(error: &(dyn Error + 'static)) -> Option<ApiError> {
     if let Some(what) = corrupt_part(error) {
-        ApiError::damaged(what)
-    } else if let Some(excess) = excess(error) {
-        excess.into()
-    } else if is_late(error) {
-        ApiError::deadline(error)
-    } else if is_scarce(error) {
-        ApiError::unavailable(error, RETRY_AFTER)
-    } else {
-        ApiError::internal(kind_or_text(error))
+        return Some(ApiError::damaged(what));
     }
+    if let Some(excess) = within::<Excess>(error) {
+        return Some((*excess).into());
+    }
+    if let Some(cells) = within::<TooManyCells>(error) {
+        return Some(invalid(["query", "metrics"], cells.to_string()));
+    }
+    if let Some(periods) = within::<TooManyPeriods>(error) {
+        return Some((*periods).into());
+    }
+    if let Some(text) = within::<CostlyText>(error) {
+        return Some(invalid(["query", "q"], text.to_string()));
+    }
+    if is_late(error) {
+        return Some(ApiError::deadline(error));
+    }
+    is_scarce(error).then(|| ApiError::unavailable(error, RETRY_AFTER))
+}
+
+/// An error itself or the first of its sources that is a `Cause`.
+fn within<'a, Cause: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a Cause> {
+    chain(error).find_map(|error| error.downcast_ref())
 }
 
 /// An error and all of its sources.
@@ -313,6 +306,7 @@ mod tests {
     use datafusion::parquet::errors::ParquetError;
 
     use super::*;
+    use crate::api::problem::{Failure, FailureCause};
 
     fn exhausted() -> DataFusionError {
         DataFusionError::ResourcesExhausted("no room for a series of sleep cycles".to_owned())
@@ -348,10 +342,9 @@ mod tests {
 
     #[test]
     fn scarce_memory_asks_to_try_again_however_it_is_wrapped() {
-        let meters = Meters::default();
         for error in wrapped() {
             let told = format!("{error:?}");
-            let answer = failed(&meters, error).into_response();
+            let answer = failed(&error).into_response();
             assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE, "{told}");
             assert!(answer.headers().contains_key("retry-after"), "{told}");
         }
@@ -359,11 +352,10 @@ mod tests {
 
     #[test]
     fn scarce_memory_of_a_plan_asks_the_author_of_a_query_for_less() {
-        let meters = Meters::default();
         for error in wrapped() {
             let told = format!("{error:?}");
             if matches!(error, Broken::Plan(_)) {
-                let answer = query_error(&meters, error).into_response();
+                let answer = query_error(&error).into_response();
                 assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{told}");
             }
         }
@@ -382,7 +374,7 @@ mod tests {
         ];
         for error in errors {
             let told = format!("{error:?}");
-            let answer = query_error(&Meters::default(), error.into()).into_response();
+            let answer = query_error(&error.into()).into_response();
             assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE, "{told}");
             assert!(answer.headers().contains_key("retry-after"), "{told}");
         }
@@ -407,10 +399,9 @@ mod tests {
             ]
             .map(|cause| DataFusionError::External(Box::new(StoreError::Catalog(cause))))
         };
-        let meters = Meters::default();
         let planned = causes().map(|error| planning_error(&error));
-        let asked = causes().map(|error| query_error(&meters, error.into()));
-        let others = causes().map(|error| failed(&meters, error.into()));
+        let asked = causes().map(|error| query_error(&error.into()));
+        let others = causes().map(|error| failed(&error.into()));
         for answer in planned.into_iter().chain(asked).chain(others) {
             let answer = answer.into_response();
             assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
@@ -431,30 +422,33 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_passed_is_told_wherever_that_was_noticed() {
-        let meters = Meters::default();
+    fn a_deadline_that_passed_is_told_and_counted_wherever_that_was_noticed() {
         let late = || DataFusionError::External(Box::new(DeadlinePassed));
         let shared = || DataFusionError::Shared(Arc::new(late().context("while sorting")));
         let errors = || [Broken::Late, late().into(), shared().into()];
-        let answers = errors().map(|error| failed(&meters, error));
-        let asked = errors().map(|error| query_error(&meters, error));
+        let answers = errors().map(|error| failed(&error));
+        let asked = errors().map(|error| query_error(&error));
         let planned = [late(), shared()].map(|error| planning_error(&error));
         for answer in answers.into_iter().chain(asked).chain(planned) {
-            assert_eq!(answer.into_response().status(), StatusCode::GATEWAY_TIMEOUT);
+            let answer = answer.into_response();
+            assert_eq!(answer.status(), StatusCode::GATEWAY_TIMEOUT);
+            let failure = answer.extensions().get::<Failure>().unwrap();
+            assert_eq!(failure.cause, FailureCause::Late);
         }
-        assert_eq!(meters.queries.deadlines_passed.get(), 6);
     }
 
     #[test]
-    fn an_answer_that_is_too_large_is_the_fault_of_what_was_asked() {
-        let meters = Meters::default();
-        let cells = || DataFusionError::External(Box::new(Excess::Cells { limit: 7 }));
-        let periods = TooManyPeriods { cells: 8, limit: 7 };
-        for answer in [
-            failed(&meters, cells().into()),
-            planning_error(&cells()),
-            failed(&meters, DataFusionError::External(Box::new(periods)).into()),
-        ] {
+    fn what_was_asked_is_at_fault_while_planning_and_while_answering() {
+        let errors = || {
+            [
+                DataFusionError::External(Box::new(Excess::Cells { limit: 7 })),
+                DataFusionError::External(Box::new(TooManyPeriods { cells: 8, limit: 7 })),
+                DataFusionError::External(Box::new(CostlyText { bytes: 1 << 20 })),
+            ]
+        };
+        let planned = errors().map(|error| planning_error(&error));
+        let answers = errors().map(|error| failed(&error.into()));
+        for answer in planned.into_iter().chain(answers) {
             assert_eq!(answer.into_response().status(), StatusCode::UNPROCESSABLE_ENTITY);
         }
     }
@@ -489,7 +483,7 @@ mod tests {
     #[test]
     fn other_failures_are_the_servers() {
         let error = Broken::Plan(DataFusionError::Internal("a bug".to_owned()));
-        let answer = failed(&Meters::default(), error).into_response();
+        let answer = failed(&error).into_response();
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
     }
 }

@@ -64,6 +64,8 @@ pub enum FailureCause {
     Damage,
     /// Nothing failed: there was no room.
     Overload,
+    /// The deadline of a question passed.
+    Late,
     /// The change may have happened all the same.
     OutcomeUnknown,
 }
@@ -254,9 +256,9 @@ impl ApiError {
         Self::unavailable(reason, TRY_LATER).with_cause(FailureCause::OutcomeUnknown)
     }
 
-    /// 504: the deadline passed before there was an answer.
+    /// 504: the deadline passed before there was an answer, which is counted. `reason` is for the log.
     pub fn deadline(reason: impl Display) -> Self {
-        Self::failure(StatusCode::GATEWAY_TIMEOUT, &reason, None)
+        Self::failure(StatusCode::GATEWAY_TIMEOUT, &reason, None).with_cause(FailureCause::Late)
     }
 
     /// 500. `reason` is for the log.

@@ -93,7 +93,7 @@ async fn explained(app: &AppState, prepared: &Prepared, show: Show) -> Result<Pr
         Explain::Plan
     };
     let lines = prepared.explained_query(&app.engine, explain).await;
-    let lines = lines.map_err(|error| query_error(&app.metrics.meters, error.into()))?;
+    let lines = lines.map_err(|error| query_error(&error.into()))?;
     Prepared::of_lines(lines).map_err(ApiError::internal)
 }
 

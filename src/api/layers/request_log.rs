@@ -115,8 +115,15 @@ fn note_failure(app: &App, route: &str, failure: &Failure, span: &Span) {
     } else {
         span.in_scope(|| tracing::error!(route, reason = %failure.reason, "the request failed"));
     }
-    if failure.cause == FailureCause::Damage {
-        app.metrics.meters.store.corrupt.inc();
+    let meters = &app.metrics.meters;
+    match failure.cause {
+        FailureCause::Damage => {
+            meters.store.corrupt.inc();
+        }
+        FailureCause::Late => {
+            meters.queries.deadlines_passed.inc();
+        }
+        FailureCause::Fault | FailureCause::Overload | FailureCause::OutcomeUnknown => {}
     }
 }
 

@@ -552,6 +552,11 @@ async fn what_needs_more_memory_or_time_than_there_is_is_told_so_and_nobody_else
         );
         assert_eq!(besides, [json!({"n": 0})]);
     }
+    let late = server
+        .metrics()
+        .await
+        .sum(&["almanac_query_deadlines_passed_total"]);
+    assert!(late >= 1.0, "{late}");
     assert_eq!(
         rows(&person, "SELECT count(*) AS n FROM heart_rate").await,
         [json!({"n": 20_000})]
