@@ -16,17 +16,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::api::admission::Busy;
-use crate::auth::grants::{Denied, Refused};
-use crate::catalog::CatalogError;
 use crate::model::excerpt::without_middle;
 use crate::model::faults::Fault;
-use crate::store::StoreError;
 
 pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// How long a client should wait when a room below does not answer or has no room.
-const TRY_LATER: Duration = Duration::from_secs(2);
+pub(super) const TRY_LATER: Duration = Duration::from_secs(2);
 
 /// Why a request fails.
 #[derive(Debug)]
@@ -295,59 +291,6 @@ impl From<Fault> for ApiError {
 impl From<Vec<Fault>> for ApiError {
     fn from(faults: Vec<Fault>) -> Self {
         Self::invalid_all(faults)
-    }
-}
-
-impl From<Refused> for ApiError {
-    fn from(refused: Refused) -> Self {
-        Denied::from(refused).into()
-    }
-}
-
-impl From<Denied> for ApiError {
-    fn from(denied: Denied) -> Self {
-        match denied {
-            Denied::Refused(_) | Denied::Beyond(_) | Denied::BeyondGroup(_) => {
-                Self::forbidden(denied.to_string())
-            }
-            Denied::Catalog(error) => error.into(),
-        }
-    }
-}
-
-impl From<Busy> for ApiError {
-    fn from(busy: Busy) -> Self {
-        match busy {
-            Busy::QueueFull => Self::too_many(busy.to_string(), busy.retry_after()),
-            Busy::WaitedTooLong => Self::overloaded(busy, busy.retry_after()),
-            Busy::Stopping => Self::unavailable(busy, busy.retry_after()),
-        }
-    }
-}
-
-impl From<CatalogError> for ApiError {
-    fn from(error: CatalogError) -> Self {
-        match error {
-            CatalogError::Unavailable { .. } | CatalogError::Full { .. } | CatalogError::Contended { .. } => {
-                Self::unavailable(error, TRY_LATER)
-            }
-            CatalogError::Unknown { .. } => Self::outcome_unknown(error),
-            CatalogError::Corrupt { .. } | CatalogError::NoDatabase { .. } => Self::damaged(error),
-            // Their token is no longer accepted either.
-            CatalogError::Erased { .. } => Self::unauthorized(),
-            other => Self::internal(other),
-        }
-    }
-}
-
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Unavailable { .. } | StoreError::Full { .. } => Self::unavailable(error, TRY_LATER),
-            StoreError::Catalog(error) => error.into(),
-            StoreError::Corrupt { .. } => Self::damaged(error),
-            other => Self::internal(other),
-        }
     }
 }
 
