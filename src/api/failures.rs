@@ -18,7 +18,6 @@ use crate::api::problem::{ApiError, TRY_LATER, invalid};
 use crate::auth::grants::{Denied, Refused};
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
-use crate::model::faults::Fault;
 use crate::model::meters::Meters;
 use crate::model::weighed_pattern::CostlyText;
 use crate::output::EncodeError;
@@ -329,9 +328,7 @@ impl From<TypesError> for ApiError {
             TypesError::Unknown { .. } | TypesError::Ambiguous { .. } => Self::not_found(error.to_string()),
             TypesError::Overtaken => Self::conflict(error.to_string()),
             TypesError::Outdated(outdated) => outdated.into(),
-            TypesError::LimitReached(_) => {
-                Self::invalid_all(vec![Fault::new(["body"], "limit_reached", error.to_string())])
-            }
+            TypesError::LimitReached(_) => Self::limit_reached(error.to_string()),
             TypesError::Invalid(faults) => Self::invalid_all(faults),
             TypesError::Damaged { .. } => Self::damaged(error),
             TypesError::Catalog(error) => error.into(),

@@ -142,6 +142,11 @@ impl ApiError {
         Self(Box::new(Inner::Invalid(faults)))
     }
 
+    /// 422 for what would be one more than the limit on things of its kind.
+    pub fn limit_reached(detail: impl Into<String>) -> Self {
+        Fault::new(["body"], "limit_reached", detail).into()
+    }
+
     pub fn bad_request(detail: impl Into<String>) -> Self {
         Self::refusal(StatusCode::BAD_REQUEST, detail)
     }

@@ -18,7 +18,6 @@ pub mod totals;
 use crate::api::endpoints::{Routes, endpoint};
 use crate::api::problem::ApiError;
 use crate::api::spellings::also_at;
-use crate::model::faults::Fault;
 use crate::people::documents::DocumentError;
 
 /// Every route about the caller.
@@ -99,9 +98,7 @@ impl From<DocumentError> for ApiError {
             DocumentError::Unknown(_) => Self::not_found(error.to_string()),
             DocumentError::NameTaken { .. } | DocumentError::Overtaken => Self::conflict(error.to_string()),
             DocumentError::Outdated(outdated) => outdated.into(),
-            DocumentError::LimitReached(reached) => {
-                Self::invalid_all(vec![Fault::new(["body"], "limit_reached", reached.to_string())])
-            }
+            DocumentError::LimitReached(reached) => Self::limit_reached(reached.to_string()),
             DocumentError::Damaged { .. } => Self::damaged(error),
             DocumentError::Catalog(error) => error.into(),
         }

@@ -377,7 +377,7 @@ impl From<FrameError> for ApiError {
         let detail = error.to_string();
         match error {
             FrameError::Unknown(_) => Self::not_found(detail),
-            FrameError::LimitReached(_) => Fault::new(["body"], "limit_reached", detail).into(),
+            FrameError::LimitReached(_) => Self::limit_reached(detail),
             FrameError::TooLarge(_) => Fault::new(["body", "question"], "too_large", detail).into(),
             FrameError::Damaged { .. } => Self::damaged(detail),
             FrameError::Store(error) => error.into(),

@@ -15,7 +15,6 @@ use crate::api::listed::{ListingQuery, aside, document_as, listed_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
-use crate::model::faults::Fault;
 use crate::people::condition::Condition;
 use crate::people::sharing::SharingError;
 
@@ -131,9 +130,7 @@ impl From<SharingError> for ApiError {
             SharingError::UnknownGroup(_) => Self::bad_request(error.to_string()),
             SharingError::Unknown(_) => Self::not_found(error.to_string()),
             SharingError::NotYours => Self::forbidden(error.to_string()),
-            SharingError::LimitReached(reached) => {
-                Self::invalid_all(vec![Fault::new(["body"], "limit_reached", reached.to_string())])
-            }
+            SharingError::LimitReached(reached) => Self::limit_reached(reached.to_string()),
             SharingError::Overtaken => Self::conflict(error.to_string()),
             SharingError::Outdated(outdated) => outdated.into(),
             SharingError::Catalog(error) => error.into(),

@@ -23,7 +23,6 @@ use crate::api::path_ids::id_in_path;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
-use crate::model::faults::Fault;
 use crate::model::time::Instant;
 use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
@@ -229,7 +228,7 @@ impl From<ExportError> for ApiError {
         match error {
             ExportError::Unknown(_) => Self::not_found(detail),
             ExportError::Busy(_) => Self::too_many(detail, LOOK_AGAIN),
-            ExportError::LimitReached(_) => Fault::new(["body"], "limit_reached", detail).into(),
+            ExportError::LimitReached(_) => Self::limit_reached(detail),
             ExportError::NotReady | ExportError::Failed | ExportError::Overtaken => Self::conflict(detail),
             ExportError::Outdated(outdated) => outdated.into(),
             ExportError::Damaged { .. } => Self::damaged(detail),

@@ -20,7 +20,6 @@ use crate::api::query_params::NoParams;
 use crate::auth::mint::{TokenOrder, USUAL_LIFETIME};
 use crate::auth::reach::Reach;
 use crate::auth::tokens::Reader;
-use crate::model::faults::Fault;
 use crate::model::time::Instant;
 use crate::model::whole_units::in_whole_units;
 use crate::output::{ColumnKind, ListedColumn};
@@ -243,9 +242,7 @@ impl From<SessionError> for ApiError {
             SessionError::Unknown(_) => Self::not_found(error.to_string()),
             SessionError::Revoked(_) | SessionError::Overtaken => Self::conflict(error.to_string()),
             SessionError::Outdated(outdated) => outdated.into(),
-            SessionError::LimitReached(_) => {
-                Self::invalid_all(vec![Fault::new(["body"], "limit_reached", error.to_string())])
-            }
+            SessionError::LimitReached(_) => Self::limit_reached(error.to_string()),
             SessionError::Damaged { .. } => Self::damaged(error),
             SessionError::Catalog(error) => error.into(),
         }

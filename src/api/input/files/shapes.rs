@@ -230,7 +230,7 @@ impl From<FilesError> for ApiError {
             FilesError::Exists(_) | FilesError::Changed => Self::precondition_failed(detail),
             FilesError::NotUploaded | FilesError::Unscanned | FilesError::Overtaken => Self::conflict(detail),
             FilesError::Infected => Self::forbidden(detail),
-            FilesError::TooMany(_) => Fault::new(["body"], "limit_reached", detail).into(),
+            FilesError::TooMany(_) => Self::limit_reached(detail),
             FilesError::TooLarge(_) | FilesError::NoRoom { .. } => {
                 Fault::new(["body", "content_length"], "limit_reached", detail).into()
             }
