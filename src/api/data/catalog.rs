@@ -249,7 +249,7 @@ async fn addressed(
     name: &str,
     api_version: &str,
 ) -> Result<(ReadableTypes, Arc<DataType>), ApiError> {
-    let whose = owner.unwrap_or_else(|| reader.person());
+    let whose = reader.asks_about(owner);
     let found = entry_of(app, reader, whose, name, api_version).await;
     let Err(unknown) = found else { return found };
     if owner.is_some() || unknown.status() != StatusCode::NOT_FOUND {
@@ -327,7 +327,7 @@ async fn listed_types(
     reader: &Reader,
     owner: Option<PersonId>,
 ) -> Result<ReadableTypes, ApiError> {
-    let owner = owner.unwrap_or_else(|| reader.person());
+    let owner = reader.asks_about(owner);
     Ok(app
         .grants
         .readable_types(reader, owner, TimeRange::ALWAYS)

@@ -94,7 +94,7 @@ pub async fn updates(
         let always = TimeRange::ALWAYS;
         let permit = app
             .grants
-            .readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), always)
+            .readable_types(&reader, reader.asks_about(query.owner), always)
             .await?;
         let told = |data_type: &TypeId| {
             permit
@@ -177,7 +177,7 @@ pub async fn data_available(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let AvailableQuery { asked, form } = query;
-    let owner = asked.owner.unwrap_or_else(|| reader.person());
+    let owner = reader.asks_about(asked.owner);
     let permit = app.grants.readable_types(&reader, owner, asked.range).await?;
     let _held_until_all_are_asked = app.queries.enter(reader.person()).await?;
     let available = app.questions.available(&permit, asked.range).await?;

@@ -111,7 +111,7 @@ pub async fn selected_records(
     Extension(notes): Extension<Notes>,
 ) -> Result<Response, ApiError> {
     let reader = &request.reader;
-    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let owner = reader.asks_about(query.owner);
     let Selector {
         name,
         conditions,

@@ -167,7 +167,7 @@ pub async fn list_files(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     aside(AppState::clone(&app), reader.person(), async move {
-        let owner = query.owner.unwrap_or_else(|| reader.person());
+        let owner = reader.asks_about(query.owner);
         let folder = query.filter.path.as_deref().unwrap_or(TOP);
         let readable = app.grants.files(&reader, owner, folder).await?;
         let found = app

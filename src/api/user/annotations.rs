@@ -258,7 +258,7 @@ pub async fn measurement_schema(
 
 /// Which of the owner's annotations the reader may see.
 async fn readable(app: &App, reader: &Reader, owner: Option<PersonId>) -> Result<ReadableTypes, ApiError> {
-    let owner = owner.unwrap_or_else(|| reader.person());
+    let owner = reader.asks_about(owner);
     let always = TimeRange::ALWAYS;
     Ok(app.grants.readable_types(reader, owner, always).await?)
 }

@@ -43,7 +43,7 @@ impl Readings {
         name: &str,
     ) -> Result<Option<Holding<GrantAuthority>>, ApiError> {
         let (app, reader) = (&self.app, &self.reader);
-        let owner = of.unwrap_or(reader.person());
+        let owner = reader.asks_about(of);
         let Some(id) = resolve_name(app, reader, owner, name).await? else {
             return Ok(None);
         };

@@ -34,7 +34,7 @@ pub(super) async fn readable_file(
     owner: Option<PersonId>,
     input_id: &str,
 ) -> Result<File, ApiError> {
-    let owner = owner.unwrap_or_else(|| reader.person());
+    let owner = reader.asks_about(owner);
     if reader.owns(owner) {
         return Ok(app.files.get(owner, file_id(input_id)?).await?);
     }
