@@ -29,6 +29,7 @@ use crate::query::sleep::spec::{
     CyclesSpec, Question, SleepTotalsSpec, SourceNames, StageSet, StagesSpec, around,
 };
 
+pub(super) use query::USUAL_GAP;
 use query::{AggregateQuery, CyclesQuery, StagesQuery};
 
 /// The metric whose samples are stages.

@@ -10,7 +10,7 @@ use crate::query::sleep::spec::Mode;
 use crate::query::statistic::Statistic;
 
 /// Two hours without sleep separate two cycles.
-const USUAL_GAP: &str = "PT2H";
+pub(in crate::api::data) const USUAL_GAP: &str = "PT2H";
 
 /// From noon to noon.
 const NIGHTS: &str = "1d@12h";

@@ -6,7 +6,7 @@ use datafusion::common::{DataFusionError, Result, plan_err};
 
 use crate::api::data::named_metrics::{series_traits, stages};
 use crate::api::data::partitions::partitions_of;
-use crate::api::data::sleep::SLEEP_STAGE;
+use crate::api::data::sleep::{SLEEP_STAGE, USUAL_GAP};
 use crate::api::data::whereabouts::LOOK_BACK;
 use crate::auth::grants::GrantAuthority;
 use crate::model::duration::{SampleRate, Truncation, parse_length};
@@ -33,9 +33,6 @@ use crate::query::{Order, Prepared, TypedPartition};
 
 use super::holdings::{Readings, Unanswered};
 use super::names::resolve_name;
-
-/// The default gap that separates two cycles.
-const USUAL_GAP: &str = "PT2H";
 
 impl Readings {
     pub(super) async fn called(&self, call: &Call) -> Result<Prepared> {
