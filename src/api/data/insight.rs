@@ -25,10 +25,10 @@ use crate::query::insight::{
     visits_read,
 };
 use crate::query::places::{Granted, PLATFORM_UPDATES, PLATFORM_VISITS};
-use crate::query::sleep::StageTable;
 
 use super::names::grant_builtin;
 use super::read_request::ReadRequest;
+use super::sleep::stage_table;
 
 pub use report::InsightReport;
 
@@ -136,7 +136,7 @@ async fn sources(
         let granted = grant_builtin(app, reader, person, SLEEP, range).await?;
         Some(SleepSource {
             granted,
-            stages: stages(app),
+            stages: stage_table(app),
         })
     } else {
         None
@@ -182,15 +182,10 @@ async fn metrics_of(
             permit,
             partition,
             traits,
-            stages: (name == SLEEP).then(|| stages(app)),
+            stages: (name == SLEEP).then(|| stage_table(app)),
         });
     }
     Ok(metrics)
-}
-
-/// The meanings of the stages of sleep.
-fn stages(app: &App) -> Arc<StageTable> {
-    Arc::new(StageTable::new(app.types.registry().sleep_stages()))
 }
 
 /// The days of the report: all days from the first record that is looked at.

@@ -15,6 +15,8 @@ use crate::people::types::{ResolvedType, TypesError};
 use crate::query::series::Calculation;
 use crate::query::sleep::StageTable;
 
+use super::sleep::stage_table;
+
 /// A metric of a request.
 pub(super) struct NamedMetric {
     pub resolved: ResolvedType,
@@ -116,7 +118,7 @@ pub(super) async fn series_traits(
 /// The meanings of the stages of sleep, if the metric is one of them.
 pub(super) fn stages(app: &App, traits: &MetricTraits) -> Option<Arc<StageTable>> {
     let is_sleep = traits.merge == MergePolicy::SleepPriority;
-    is_sleep.then(|| Arc::new(StageTable::new(app.types.registry().sleep_stages())))
+    is_sleep.then(|| stage_table(app))
 }
 
 /// The calculations in their order, each once.

@@ -105,6 +105,11 @@ pub async fn sleep_agg(
         .await
 }
 
+/// The meanings of the stages of sleep.
+pub(super) fn stage_table(app: &App) -> Arc<StageTable> {
+    Arc::new(StageTable::new(app.types.registry().sleep_stages()))
+}
+
 const STAGES: [ListedColumn; 7] = [
     ListedColumn::new("stage", ColumnKind::Whole),
     ListedColumn::new("name", ColumnKind::Text),
@@ -165,7 +170,7 @@ impl<'a> PermittedSleepQuery<'a> {
             own,
             clip,
             permit,
-            stages: Arc::new(StageTable::new(app.types.registry().sleep_stages())),
+            stages: stage_table(app),
             etag_parts,
         })
     }

@@ -6,7 +6,7 @@ use datafusion::common::{DataFusionError, Result, plan_err};
 
 use crate::api::data::named_metrics::{series_traits, stages};
 use crate::api::data::partitions::partitions_of;
-use crate::api::data::sleep::{SLEEP_STAGE, USUAL_GAP};
+use crate::api::data::sleep::{SLEEP_STAGE, USUAL_GAP, stage_table};
 use crate::api::data::whereabouts::LOOK_BACK;
 use crate::auth::grants::GrantAuthority;
 use crate::model::duration::{SampleRate, Truncation, parse_length};
@@ -24,7 +24,6 @@ use crate::query::places::updates::Updates;
 use crate::query::places::{Granted, LocationSource, PLATFORM_UPDATES, PLATFORM_VISITS};
 use crate::query::series::{AskedSeries, Counting, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
-use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{CyclesSpec, Mode, Question, SleepTotalsSpec, StageSet, StagesSpec};
 use crate::query::sql::{Call, Span, outside};
 use crate::query::statistic::Statistic;
@@ -136,7 +135,7 @@ impl Readings {
         let app = &self.app;
         let resolved = self.resolved(SLEEP_STAGE).await?;
         let Granted { permit, partition } = self.granted(&TypeId::new(SLEEP_STAGE), range, &resolved).await?;
-        let stages = Arc::new(StageTable::new(app.types.registry().sleep_stages()));
+        let stages = stage_table(app);
         let prepared = app
             .questions
             .sleep(&permit, &partition, &stages, question, None)
