@@ -4,6 +4,7 @@ use axum::extract::{FromRequest, FromRequestParts as _, Request};
 use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::api::app::AppState;
@@ -90,6 +91,19 @@ async fn received<T>(
         return Err(Fault::new(["body"], "object_type", "expected an object").into());
     }
     read(document)
+}
+
+/// A member that was sent, even if as null.
+#[expect(
+    clippy::option_option,
+    reason = "absent, null and a value are three things to say"
+)]
+pub(super) fn sent<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::<T>::deserialize(deserializer).map(Some)
 }
 
 /// Whether a media type is that of a document which is merged into another (RFC 7396). It is JSON, too.

@@ -7,8 +7,9 @@ use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 use uuid::Uuid;
 
+use crate::api::document::sent;
 use crate::api::problem::ApiError;
-use crate::api::user::bounds::{bound, sent};
+use crate::api::user::bounds::bound;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::output::{ColumnKind, ListedColumn};
@@ -140,13 +141,17 @@ pub struct OneDatashare {
 impl SentDatashare {
     pub(super) fn change(self) -> Result<ShareChange, ApiError> {
         let mut faults = Vec::new();
+        let mut bound_of = |member: &str, sent: Option<_>| match sent? {
+            Some(text) => bound(&mut faults, member, text).map(Some),
+            None => Some(None),
+        };
         let change = ShareChange {
             name: self.datashare_name,
             user_name: self.svc_user_name,
             data_types: self.svc_data_types,
             share_all_data: self.share_all_data,
-            time_start: bound(&mut faults, "time_start", self.time_start),
-            time_end: bound(&mut faults, "time_end", self.time_end),
+            time_start: bound_of("time_start", self.time_start),
+            time_end: bound_of("time_end", self.time_end),
             people: self.permissions.map(|list| {
                 list.into_iter()
                     .map(|one| PersonId(one.allowed_svc_userid))

@@ -6,8 +6,9 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::terms::changed_terms;
+use crate::api::document::sent;
 use crate::api::problem::ApiError;
-use crate::api::user::bounds::{bound, sent};
+use crate::api::user::bounds::bound;
 use crate::auth::tokens::Reader;
 use crate::model::registry::Registry;
 use crate::model::time::Instant;
@@ -195,8 +196,7 @@ impl MembershipEntry {
 impl SentGroup {
     pub(super) fn group(self) -> Result<Group, ApiError> {
         let mut faults = Vec::new();
-        let mut moment =
-            |member: &str, sent: Option<String>| bound(&mut faults, member, Some(sent)).flatten();
+        let mut moment = |member: &str, sent: Option<String>| bound(&mut faults, member, sent?);
         let (time_start, time_end) = (
             moment("time_start", self.time_start),
             moment("time_end", self.time_end),

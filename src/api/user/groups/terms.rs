@@ -12,7 +12,7 @@ use crate::api::user::bounds::bound;
 use crate::model::faults::Fault;
 use crate::model::registry::Registry;
 use crate::model::text::composed;
-use crate::model::time::{Instant, parse_instant};
+use crate::model::time::parse_instant;
 
 /// What is wrong with the terms in `sent`, which must be those of `group`. Other members say nothing.
 pub(super) fn changed_terms(registry: &Registry, group: &Value, sent: &Map<String, Value>) -> Vec<Fault> {
@@ -21,11 +21,11 @@ pub(super) fn changed_terms(registry: &Registry, group: &Value, sent: &Map<Strin
         let Some(known) = group.get(name) else { continue };
         let is_same = match (name.as_str(), sent) {
             ("time_start" | "time_end", Value::String(text)) => {
-                let Some(moment) = bound(&mut faults, name, Some(Some(text.clone()))) else {
+                let Some(moment) = bound(&mut faults, name, text.clone()) else {
                     // The fault says why it is no bound.
                     continue;
                 };
-                moment.map(Instant::to_rfc3339).as_deref() == known.as_str()
+                known.as_str() == Some(moment.to_rfc3339().as_str())
             }
             _ => is_same(registry, name, known, sent),
         };
