@@ -34,7 +34,7 @@ pub(super) struct Computation<'a> {
     pub(super) grid: &'a Grid,
     pub(super) zone: Zone,
     pub(super) calculations: &'a [Calculation],
-    /// The parameter that they are given in.
+    /// The parameter that the calculations are given in.
     pub(super) parameter: &'static str,
     pub(super) gaps: Gaps,
     pub(super) units: RequestedUnits,
@@ -141,11 +141,11 @@ pub(super) fn refuse_calculations(
     }
 }
 
-/// Why a series cannot be shown in units with a different zero. `calculations`: the parameter that these are
-/// given in.
+/// Why a series cannot be shown in units with a different zero. `parameter`: the one that its calculations
+/// are given in.
 pub(super) fn hindrance(
     spec: &SeriesSpec,
-    calculations: &'static str,
+    parameter: &'static str,
     moves_zero: bool,
 ) -> Option<(&'static str, UnitHindrance)> {
     if !moves_zero {
@@ -153,7 +153,7 @@ pub(super) fn hindrance(
     } else if spec.gaps.replace {
         Some(("replace_nulls", UnitHindrance::ReplacedNulls))
     } else if spec.calculations.contains(&Calculation::Sum) {
-        Some((calculations, UnitHindrance::Sums))
+        Some((parameter, UnitHindrance::Sums))
     } else {
         None
     }

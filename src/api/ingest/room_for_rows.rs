@@ -5,9 +5,9 @@
 use crate::api::problem::ApiError;
 use crate::ingest::memory::{Allowance, LEAST_MEMORY, NoRoom};
 
-/// A body takes this many times its size: as received, and unwrapped;
+/// A body takes this many times its size: as received, and unwrapped.
 const BESIDES_ROWS: usize = 2;
-/// and as rows, most of which take less than their text.
+/// As rows, it takes at most once more: most take less than their text.
 pub(super) const FACTOR: usize = BESIDES_ROWS + 1;
 /// Rows of a type with many columns take far more. So many times the size of their body may be more than the
 /// share that one person has of the memory.
