@@ -310,11 +310,10 @@ async fn of_version(
     api_version: &str,
 ) -> Result<Arc<DataType>, ApiError> {
     let data_type = catalogued(app, owner, name).await?;
-    let version = serde_json::to_value(data_type.api_version).map_err(ApiError::internal)?;
+    let version = data_type.api_version.name();
     if version == api_version {
         return Ok(data_type);
     }
-    let version = version.as_str().unwrap_or_default().to_owned();
     Err(ApiError::not_found(format!(
         "{} has the version {version}, not {api_version:?}",
         data_type.id

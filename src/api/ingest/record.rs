@@ -78,7 +78,7 @@ pub async fn record(
     let person = reader.person();
     let mut recordable = recordable(&app, person, &data_type).await?;
     let key = idempotency_key(&headers)?;
-    refuse_unfit_request(&reader, &data_type, &query, key.is_some(), &mut recordable)?;
+    refuse_unfit_request(&reader, &query, key.is_some(), &mut recordable)?;
     let Recordable {
         compiled,
         mut context,
@@ -113,7 +113,6 @@ pub async fn record(
 /// key the request may repeat one from before nothing new was recorded: that is known only at the commit.
 fn refuse_unfit_request(
     reader: &Reader,
-    data_type: &str,
     query: &RecordQuery,
     has_key: bool,
     recordable: &mut Recordable,
@@ -126,10 +125,11 @@ fn refuse_unfit_request(
         return Err(ApiError::forbidden(Beyond::Types.to_string()));
     }
     if let Some(version) = &query.api_version {
-        let known = serde_json::to_value(found.api_version).map_err(ApiError::internal)?;
-        if known != *version {
+        let known = found.api_version.name();
+        if known != version {
             return Err(ApiError::not_found(format!(
-                "{data_type} has no version {:?}",
+                "{} has the version {known}, not {:?}",
+                found.id,
                 beginning(version)
             )));
         }

@@ -98,6 +98,18 @@ pub enum ApiVersion {
     V1,
 }
 
+impl ApiVersion {
+    /// As in addresses.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V0 => "v0",
+            Self::V1alpha1 => "v1alpha1",
+            Self::V1 => "v1",
+        }
+    }
+}
+
 /// One data type, built in or a person's own.
 #[derive(Clone, Debug)]
 pub struct DataType {

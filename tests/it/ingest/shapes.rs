@@ -265,6 +265,7 @@ async fn api_version_is_checked_when_given() {
         .record("HeartRate", &heart_rate(id(2), &at("10:01"), 61))
         .with("api_version", "v9")
         .await;
-    assert!(matches!(reply.status, 404 | 422), "{reply}");
+    let problem = reply.problem(404);
+    assert_eq!(problem["detail"], "HeartRate has the version v0, not \"v9\"");
     assert_eq!(person.all_samples("HeartRate").await.len(), 1);
 }
