@@ -1,6 +1,7 @@
-//! What the headers of bodies say, and why a body could not be received whole.
+//! What the headers of any body say, and why a body could not be received whole. What only bodies with
+//! records need is in `ingest::body_headers`.
 
-use axum::http::header::CONTENT_ENCODING;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::api::layers::arrival::is_stalled;
@@ -14,6 +15,12 @@ pub fn content_encoding(headers: &HeaderMap) -> Result<ContentEncoding, ApiError
     let said = lines.collect::<Vec<_>>().join(", ");
     ContentEncoding::from_header(&said)
         .map_err(|unknown| ApiError::unsupported_media_type(unknown.to_string()))
+}
+
+/// The length of the body, if a header says it.
+pub fn declared_length(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    let length = text(headers, &CONTENT_LENGTH).map(str::parse::<u64>).transpose();
+    length.map_err(|_| ApiError::bad_request("the header `content-length` is not a number"))
 }
 
 /// A header as text. One that is not text is U+FFFD, which no known value is.

@@ -1,12 +1,12 @@
-//! What the headers of a body say: how long it is, in which form and encoding, and by which name its request
-//! is recognised when it is sent again.
+//! What the headers of a body with records say: that it is not too long, in which form and encoding it is,
+//! and by which name its request is recognised when it is sent again.
 //!
 //! Knows headers and limits; knows nothing of what is in the body.
 
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use axum::http::header::{CONTENT_TYPE, HeaderMap};
 
 use crate::api::app::App;
-use crate::api::body::{content_encoding, text};
+use crate::api::body::{content_encoding, declared_length, text};
 use crate::api::header_names::IDEMPOTENCY_KEY;
 use crate::api::problem::{ApiError, invalid};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
@@ -18,12 +18,7 @@ const LONGEST_KEY: usize = 255;
 /// The length of the body according to its header. The header is required: a client that does not know the
 /// length has not finished writing.
 pub(super) fn content_length(app: &App, headers: &HeaderMap) -> Result<u64, ApiError> {
-    let length = headers
-        .get(CONTENT_LENGTH)
-        .ok_or_else(ApiError::length_required)?;
-    let length = length.to_str().ok().and_then(|text| text.parse::<u64>().ok());
-    let length =
-        length.ok_or_else(|| ApiError::bad_request("the header `content-length` is not a number"))?;
+    let length = declared_length(headers)?.ok_or_else(ApiError::length_required)?;
     if length > app.settings.body_limit as u64 {
         Err(ApiError::too_many_records(app.settings.body_limit))
     } else {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, RANGE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_RANGE, RANGE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument as _;
@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 use super::file_tags::shown;
 use crate::api::answer_headers::header_value;
 use crate::api::app::AppState;
-use crate::api::body::{broke_off, text};
+use crate::api::body::{broke_off, declared_length, text};
 use crate::api::docs::bodies::RawBytes;
 use crate::api::download::ranges;
 use crate::api::extract::{Checked, Path};
@@ -102,12 +102,9 @@ pub async fn upload(
 
 /// A length that cannot be right is refused before anything is read.
 fn refuse_wrong_length(headers: &HeaderMap, sent: SentBytes, announced: u64) -> Result<(), ApiError> {
-    let Some(length) = text(headers, &CONTENT_LENGTH) else {
+    let Some(length) = declared_length(headers)? else {
         return Ok(());
     };
-    let length: u64 = length
-        .parse()
-        .map_err(|_| ApiError::bad_request("the header `content-length` is not a number"))?;
     let (expected, differs) = match sent {
         SentBytes::All => {
             let differs = format!("the file was announced with {announced} bytes, but the body has {length}");
