@@ -37,6 +37,7 @@ pub mod recent_answers;
 pub mod repeats;
 pub mod routes;
 pub mod row_count;
+mod run_blocking;
 pub mod serve;
 pub mod settings;
 mod spellings;

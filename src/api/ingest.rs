@@ -11,7 +11,6 @@ pub mod record;
 mod recordable;
 mod refusals;
 mod room_for_rows;
-mod run_blocking;
 
 use axum::http::StatusCode;
 

@@ -14,6 +14,7 @@ use futures::StreamExt as _;
 use crate::api::body::{broke_off, content_encoding};
 use crate::api::failures::spill_error;
 use crate::api::problem::{ApiError, invalid};
+use crate::api::run_blocking::run_blocking;
 use crate::ingest::decompress::{ContentEncoding, DecompressError, Decompressor};
 use crate::ingest::lines::unmarked;
 use crate::ingest::memory::{Allowance, LEAST_MEMORY, SMALL_BODY_BYTES};
@@ -121,7 +122,7 @@ impl Arrived {
                 begin.extend_from_slice(&chunk);
             } else {
                 let (file, spill) = (rest.take(), spill.clone());
-                rest = Some(run_blocking(move || appended(file, &spill, &chunk)).await?);
+                rest = Some(with_spilled(move || appended(file, &spill, &chunk)).await?);
             }
         }
         Ok(Self { begin, rest, length })
@@ -137,7 +138,7 @@ impl Arrived {
             return Ok(None);
         };
         let place = (place - self.begin.len()) as u64;
-        let read = run_blocking(move || {
+        let read = with_spilled(move || {
             let mut piece = vec![0; length];
             rest.read(place, &mut piece)?;
             Ok((rest, piece))
@@ -157,12 +158,11 @@ fn appended(file: Option<Spilled>, spill: &SpillFiles, chunk: &[u8]) -> Result<S
     Ok(file)
 }
 
-/// Works on a file, on a thread that serves no requests.
-async fn run_blocking<T: Send + 'static>(
+/// Works on a file that was spilled.
+async fn with_spilled<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let done = tokio::task::spawn_blocking(work).await.map_err(Error::other);
-    done.flatten().map_err(|error| spill_error(&error))
+    run_blocking(work).await?.map_err(|error| spill_error(&error))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::api::docs::bodies::{RawBytes, WrappedRecord};
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
+use crate::api::run_blocking::run_blocking;
 use crate::api::whole_body::{Bounds, whole};
 use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
@@ -37,7 +38,6 @@ use super::commit_body::{Submission, Uploaded, commit};
 use super::delete_targets::{Deleter, refuse_beyond_reach};
 use super::recordable::{Recordable, recordable};
 use super::room_for_rows::{FACTOR, NotDecoded, RoomForRows};
-use super::run_blocking::run_blocking;
 
 /// One wrapped record.
 #[utoipa::path(post, path = "/ingest/v1/record", tag = "ingest",

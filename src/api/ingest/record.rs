@@ -15,6 +15,7 @@ use crate::api::docs::bodies::RawBytes;
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{Dedupe, FromParams, Params};
+use crate::api::run_blocking::run_blocking;
 use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
 use crate::ingest::accept::{Acceptance, Accepted, FilesRead, RecordedWork};
@@ -30,7 +31,6 @@ use super::body_headers::{body_reader, content_length, idempotency_key};
 use super::commit_body::{Submission, Uploaded, commit};
 use super::delete_targets::{Deleter, refuse_beyond_reach};
 use super::recordable::{Recordable, recordable};
-use super::run_blocking::run_blocking;
 
 /// How many tombstones are looked through among other requests.
 const FEW_TOMBSTONES: usize = 1_000;
