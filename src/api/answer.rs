@@ -24,6 +24,7 @@ use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
 use crate::api::answer_headers::{again, content_tag, header_value, is_known, not_modified};
 use crate::api::app::App;
+use crate::api::entity_tags::weak_tag;
 use crate::api::failures::{Broken, count_break, failed, for_the_log, query_error};
 use crate::api::header_names::SERVER_TIMING;
 use crate::api::layers::heads::deferred;
@@ -276,5 +277,5 @@ pub fn entity_tag(
     (RELEASE, states, scope, question, packing).hash(&mut hasher);
     let tag = hasher.finish();
     let tag = if scope.is_own() { tag } else { tickets.sealed(tag) };
-    format!("W/\"{tag:016x}\"")
+    weak_tag(tag)
 }

@@ -10,7 +10,7 @@ use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
-use crate::api::entity_tags::{Comparison, is_tag_named};
+use crate::api::entity_tags::{Comparison, is_tag_named, weak_tag};
 use crate::api::header_names::SERVER_TIMING;
 use crate::api::problem::ApiError;
 use crate::api::recent_answers::RecentAnswer;
@@ -29,7 +29,7 @@ pub fn again(found: RecentAnswer, begun: Moment) -> Result<Response, ApiError> {
 pub fn content_tag(body: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     body.hash(&mut hasher);
-    format!("W/\"{:016x}\"", hasher.finish())
+    weak_tag(hasher.finish())
 }
 
 /// 304, for a caller who has the answer with `tag`. Its media type is that of the answer: it tells the layer

@@ -1,8 +1,14 @@
-//! Entity tags in the headers of requests: the lists of `If-Match` and `If-None-Match` (RFC 9110).
+//! Entity tags, and the lists of them in `If-Match` and `If-None-Match` (RFC 9110).
 //!
-//! Knows how tags are compared; knows nothing of what they stand for.
+//! Knows how tags are written and compared; knows nothing of what they stand for.
 
 use axum::http::HeaderValue;
+
+/// The weak tag of what has this hash.
+#[must_use]
+pub fn weak_tag(hash: u64) -> String {
+    format!("W/\"{hash:016x}\"")
+}
 
 /// Which tags are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::api::answer::Sending;
 use crate::api::answer_headers::{is_known, not_modified};
+use crate::api::entity_tags::weak_tag;
 use crate::api::failures::Broken;
 use crate::api::problem::ApiError;
 use crate::output::{EncodeError, ListedColumn, Packing, encode, listed};
@@ -74,7 +75,7 @@ impl<T: Serialize> Entries<T> {
             // Others wait for the thread.
             tokio::task::yield_now().await;
         }
-        Ok(format!("W/\"{:016x}\"", hasher.finish()))
+        Ok(weak_tag(hasher.finish()))
     }
 
     /// A list in JSON, in parts.
