@@ -22,7 +22,9 @@ use tracing::Span;
 
 use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
-use crate::api::answer_headers::{again, content_tag, header_value, is_known, not_modified};
+use crate::api::answer_headers::{
+    again, answer_disposition, content_tag, header_value, is_known, not_modified,
+};
 use crate::api::app::App;
 use crate::api::entity_tags::weak_tag;
 use crate::api::failures::{Broken, count_break, failed, for_the_log, query_error};
@@ -109,10 +111,9 @@ pub async fn answer(
 
 /// The headers of every answer of rows.
 fn head(form: &AnswerForm) -> Result<[(HeaderName, HeaderValue); 2], ApiError> {
-    let name = format!("inline; filename=\"answer.{}\"", form.method.file_extension());
     Ok([
         (CONTENT_TYPE, HeaderValue::from_static(form.method.content_type())),
-        (CONTENT_DISPOSITION, header_value(&name)?),
+        (CONTENT_DISPOSITION, answer_disposition(form.method)?),
     ])
 }
 

@@ -15,6 +15,7 @@ use crate::api::header_names::SERVER_TIMING;
 use crate::api::problem::ApiError;
 use crate::api::recent_answers::RecentAnswer;
 use crate::api::row_count::RowCount;
+use crate::output::OutputMethod;
 
 /// The answer to the same question, kept from a moment ago.
 pub fn again(found: RecentAnswer, begun: Moment) -> Result<Response, ApiError> {
@@ -43,6 +44,14 @@ pub fn not_modified(tag: &str, content_type: HeaderValue) -> Result<Response, Ap
 #[must_use]
 pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     is_tag_named(headers.get_all(IF_NONE_MATCH), Some(tag), Comparison::Weak)
+}
+
+/// The `content-disposition` of an answer in rows: shown where it is asked for, and how it is called if kept.
+pub fn answer_disposition(method: OutputMethod) -> Result<HeaderValue, ApiError> {
+    header_value(&format!(
+        "inline; filename=\"answer.{}\"",
+        method.file_extension()
+    ))
 }
 
 pub fn header_value(text: &str) -> Result<HeaderValue, ApiError> {

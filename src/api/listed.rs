@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::api::admission::AdmissionSlot;
 use crate::api::answer::listing;
-use crate::api::answer_headers::{content_tag, header_value, is_known, not_modified};
+use crate::api::answer_headers::{answer_disposition, content_tag, header_value, is_known, not_modified};
 use crate::api::app::{App, AppState};
 use crate::api::failures::Broken;
 use crate::api::layers::heads::deferred;
@@ -78,8 +78,7 @@ impl ListingForm {
         head.insert(CONTENT_TYPE, self.content_type());
         head.insert(ETAG, header_value(tag)?);
         if let Some(method) = self.method {
-            let name = format!("inline; filename=\"answer.{}\"", method.file_extension());
-            head.insert(CONTENT_DISPOSITION, header_value(&name)?);
+            head.insert(CONTENT_DISPOSITION, answer_disposition(method)?);
         }
         Ok(head)
     }
