@@ -30,7 +30,7 @@ use crate::api::entity_tags::weak_tag;
 use crate::api::failures::{Broken, count_break, failed, for_the_log, query_error};
 use crate::api::header_names::SERVER_TIMING;
 use crate::api::layers::heads::deferred;
-use crate::api::problem::ApiError;
+use crate::api::problem::{ApiError, JSON};
 use crate::api::recent_answers::{Question, RecentAnswers};
 use crate::api::repeats::Followed;
 use crate::api::row_count::RowCount;
@@ -44,7 +44,6 @@ use crate::query::{Prepared, ReadState, Scope};
 
 /// Another release may answer the same question in other bytes.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// A request for the answer to a question.

@@ -12,7 +12,7 @@ use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 
 use super::extract::Checked;
-use super::problem::ApiError;
+use super::problem::{ApiError, JSON};
 use super::query_params::NoParams;
 
 pub mod answers;
@@ -82,7 +82,7 @@ pub fn routes<S: Clone + Send + Sync + 'static>(
             let made = move || (**text).as_ref().map(Bytes::clone).map_err(ApiError::internal);
             let text = tokio::task::spawn_blocking(made).await;
             let text = text.map_err(ApiError::internal)??;
-            Ok::<_, ApiError>(([(CONTENT_TYPE, "application/json")], text))
+            Ok::<_, ApiError>(([(CONTENT_TYPE, JSON)], text))
         }
     };
     Router::new()

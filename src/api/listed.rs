@@ -17,7 +17,7 @@ use crate::api::answer_headers::{answer_disposition, content_tag, header_value, 
 use crate::api::app::{App, AppState};
 use crate::api::failures::Broken;
 use crate::api::layers::heads::deferred;
-use crate::api::problem::ApiError;
+use crate::api::problem::{ApiError, JSON};
 use crate::api::query_params::{FromParams, Params};
 use crate::model::ids::PersonId;
 use crate::model::nearest::nearest;
@@ -67,9 +67,8 @@ impl ListingForm {
     /// The media type of the answer.
     #[must_use]
     pub fn content_type(&self) -> HeaderValue {
-        let json = HeaderValue::from_static("application/json");
         self.method
-            .map_or(json, |method| HeaderValue::from_static(method.content_type()))
+            .map_or(JSON, |method| HeaderValue::from_static(method.content_type()))
     }
 
     /// The headers of an answer in this form.

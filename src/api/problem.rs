@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 use crate::model::excerpt::without_middle;
 use crate::model::faults::Fault;
 
+pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// How long a client should wait when a room below does not answer or has no room.

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::app::App;
-use crate::api::problem::ApiError;
+use crate::api::problem::{ApiError, JSON};
 use crate::catalog::records::{Effect, SeenSource};
 use crate::ingest::accept::RecordedWork;
 use crate::ingest::intake::remove;
@@ -126,10 +126,5 @@ pub(super) async fn commit(app: &App, submission: Submission) -> Result<Response
     }
     // At once, and not piece by piece into a buffer that is asked for room each time.
     let uploaded = serde_json::to_vec(&Uploaded::from(receipt)).map_err(ApiError::internal)?;
-    Ok((
-        StatusCode::CREATED,
-        [(CONTENT_TYPE, "application/json")],
-        uploaded,
-    )
-        .into_response())
+    Ok((StatusCode::CREATED, [(CONTENT_TYPE, JSON)], uploaded).into_response())
 }

@@ -9,7 +9,7 @@ pub mod upload;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ use crate::api::document::Sent;
 use crate::api::endpoints::{Routes, endpoint};
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, aside, document_as, one_as};
-use crate::api::problem::{ApiError, Problem};
+use crate::api::problem::{ApiError, JSON, Problem};
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::file_grants::ReadableFiles;
 use crate::auth::grants::Denied;
@@ -315,7 +315,7 @@ pub async fn file(
     }
     let tag = description_tag(&file);
     if is_known(&headers, &tag) {
-        return not_modified(&tag, HeaderValue::from_static("application/json"));
+        return not_modified(&tag, JSON);
     }
     if reader.owns(file.person) {
         shown(&file)
