@@ -17,20 +17,17 @@ use axum::response::{IntoResponse, Response};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::internal_err;
 use futures::{Stream, StreamExt as _};
-use serde::Serialize;
 use tracing::Span;
 
 use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
-use crate::api::answer_headers::{
-    again, answer_disposition, content_tag, header_value, is_known, not_modified,
-};
+use crate::api::answer_headers::{again, answer_disposition, header_value, is_known, not_modified};
 use crate::api::app::App;
 use crate::api::entity_tags::weak_tag;
 use crate::api::failures::{Broken, count_break, failed, for_the_log, query_error};
 use crate::api::header_names::SERVER_TIMING;
 use crate::api::layers::heads::deferred;
-use crate::api::problem::{ApiError, JSON};
+use crate::api::problem::ApiError;
 use crate::api::recent_answers::{Question, RecentAnswers};
 use crate::api::repeats::Followed;
 use crate::api::row_count::RowCount;
@@ -247,18 +244,6 @@ impl Run {
         let timing = self.is_traced.then_some(Extension(timing));
         Ok((timing, shown, body).into_response())
     }
-}
-
-/// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are
-/// equal to the byte.
-pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response, ApiError> {
-    let body = serde_json::to_vec(value).map_err(ApiError::internal)?;
-    let tag = content_tag(&body);
-    if is_known(headers, &tag) {
-        return not_modified(&tag, JSON);
-    }
-    let headers = [(CONTENT_TYPE, JSON), (ETAG, header_value(&tag)?)];
-    Ok((headers, body).into_response())
 }
 
 /// Equal when the same was asked of the same release, by a reader who may see the same, and nothing that was

@@ -12,7 +12,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::api::admission::AdmissionSlot;
-use crate::api::answer::listing;
 use crate::api::answer_headers::{answer_disposition, content_tag, header_value, is_known, not_modified};
 use crate::api::app::{App, AppState};
 use crate::api::failures::Broken;
@@ -95,6 +94,18 @@ impl FromParams for ListingQuery {
             form: ListingForm::read(params)?,
         })
     }
+}
+
+/// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are
+/// equal to the byte.
+pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response, ApiError> {
+    let body = serde_json::to_vec(value).map_err(ApiError::internal)?;
+    let tag = content_tag(&body);
+    if is_known(headers, &tag) {
+        return not_modified(&tag, JSON);
+    }
+    let headers = [(CONTENT_TYPE, JSON), (ETAG, header_value(&tag)?)];
+    Ok((headers, body).into_response())
 }
 
 /// Makes a listing that may be long: it takes a place like a question, and is made where questions are

@@ -14,7 +14,7 @@ use crate::api::app::{App, AppState};
 use crate::api::entry_columns::ENTRY;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{
-    ListingForm, ListingQuery, aside, aside_with_place, listed_as, listed_in_parts, one_as,
+    ListingForm, ListingQuery, aside, aside_with_place, listed_as, listed_in_parts, listing, one_as,
 };
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params, list_items};

@@ -11,12 +11,11 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::listing;
 use crate::api::app::AppState;
 use crate::api::data::partitions::{belonging_to, partitions_of, readable};
 use crate::api::extract::Checked;
 use crate::api::input::files::{CHANGED_COLUMNS, FileChange, changes};
-use crate::api::listed::{ListingForm, ListingQuery, aside, document_as, listed_as};
+use crate::api::listed::{ListingForm, ListingQuery, aside, document_as, listed_as, listing};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::ReadableTypes;

@@ -7,12 +7,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
-use crate::api::answer::listing;
 use crate::api::app::{App, AppState};
 use crate::api::docs::bodies::{AnnotationReplacement, NewAnnotation};
 use crate::api::document::Document;
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingForm, aside, listed_as, one_as};
+use crate::api::listed::{ListingForm, aside, listed_as, listing, one_as};
 use crate::api::path_ids::id_in_path;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};

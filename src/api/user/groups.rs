@@ -10,11 +10,10 @@ use axum::response::Response;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::api::answer::listing;
 use crate::api::app::AppState;
 use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingForm, ListingQuery, aside, document_as, listed_as};
+use crate::api::listed::{ListingForm, ListingQuery, aside, document_as, listed_as, listing};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;

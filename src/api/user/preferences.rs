@@ -4,11 +4,11 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 
-use crate::api::answer::listing;
 use crate::api::app::AppState;
 use crate::api::docs::bodies::PreferencesDocument;
 use crate::api::document::Document;
 use crate::api::extract::Checked;
+use crate::api::listed::listing;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
