@@ -299,12 +299,7 @@ impl Params<'_> {
         range
     }
 
-    /// `true`, `false`, `True`, `False`, `1` or `0`.
-    pub fn flag(&mut self, name: &'static str) -> Option<bool> {
-        let text = self.one(name, Form::Flag, Need::Optional)?;
-        self.truth(name, &text)
-    }
-
+    /// `true`, `false`, `True`, `False`, `1` or `0`; `otherwise` takes the place of a missing one.
     pub fn flag_or(&mut self, name: &'static str, otherwise: bool) -> Option<bool> {
         match self.one(name, Form::Flag, Need::Or(Literal::Flag(otherwise))) {
             Some(text) => self.truth(name, &text),
@@ -364,11 +359,6 @@ impl Params<'_> {
         };
         self.fault(name, kind, message);
         None
-    }
-
-    /// A finite number.
-    pub fn number(&mut self, name: &'static str) -> Option<f64> {
-        self.number_from(name, f64::NEG_INFINITY)
     }
 
     /// A finite number. The caller checks that it is at least `least`.

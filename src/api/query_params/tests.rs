@@ -153,10 +153,11 @@ fn booleans_arrive_in_six_spellings() {
         ("False", false),
         ("0", false),
     ] {
-        assert_eq!(Params::parse(&format!("flag={text}")).flag("flag"), Some(value));
+        let flag = Params::parse(&format!("flag={text}")).flag_or("flag", !value);
+        assert_eq!(flag, Some(value));
     }
     let mut params = Params::parse("flag=yes");
-    assert_eq!(params.flag("flag"), None);
+    assert_eq!(params.flag_or("flag", true), None);
     assert_eq!(names(params), [("flag".to_owned(), "bool_parsing")]);
 }
 
@@ -175,8 +176,11 @@ fn numbers_and_ids_are_checked() {
     );
     let any = (i64::MIN, i64::MAX);
     assert_eq!(params.integer("a", any), Some(60));
-    assert_eq!(params.number("b"), Some(0.5));
-    assert_eq!((params.number("c"), params.integer("d", any)), (None, None));
+    assert_eq!(params.number_from("b", f64::NEG_INFINITY), Some(0.5));
+    assert_eq!(
+        (params.number_from("c", 0.0), params.integer("d", any)),
+        (None, None)
+    );
     assert!(params.uuid("e").is_some() && params.uuid("f").is_none());
     assert_eq!(params.integer("g", any), None);
     let kinds: Vec<&str> = names(params).into_iter().map(|(_, kind)| kind).collect();
