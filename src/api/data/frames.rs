@@ -140,10 +140,9 @@ pub async fn create(
         return Err(ApiError::forbidden(beyond.to_string()));
     }
     let mut writer = app.frames.begin(reader.person()).await?;
-    let answer = Arc::unwrap_or_clone(reads.0)
+    let Ok(answer) = Arc::unwrap_or_clone(reads.0)
         .oneshot(read_of(uri, &headers, &reader, notes))
-        .await
-        .unwrap_or_else(|never| match never {});
+        .await;
     // The methods of its address are no business of whoever asks here.
     if answer.status() == StatusCode::METHOD_NOT_ALLOWED {
         return Err(invalid(

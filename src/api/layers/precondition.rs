@@ -175,8 +175,7 @@ impl Look for Precheck {
     fn look(&self) -> BoxFuture<'_, Result<(), Outdated>> {
         let routes = Router::clone(LazyLock::force(&self.routes.0));
         let look = async move {
-            let found = routes.oneshot(self.request()).await;
-            let found = found.unwrap_or_else(|never| match never {});
+            let Ok(found) = routes.oneshot(self.request()).await;
             let is_others = !self.reader.disclosures().given().is_empty();
             if is_others {
                 Ok(())

@@ -66,10 +66,8 @@ pub(super) async fn answer(router: Router, request: Request<Incoming>, patience:
 }
 
 async fn run(router: Router, request: Request<Body>) -> Response {
-    router
-        .oneshot(request)
-        .await
-        .unwrap_or_else(|never| match never {})
+    let Ok(response) = router.oneshot(request).await;
+    response
 }
 
 /// Whether the client waits for `100 Continue` before it sends the body.
