@@ -160,12 +160,11 @@ pub async fn create(
             "this address does not return rows, so its answer cannot be kept as a frame",
         ));
     }
-    let kept = keep(&mut writer, answer.into_body()).await;
-    let grounds = match kept {
-        Ok(()) => grounds_of(&app, &reader).await,
-        Err(error) => Err(error),
+    let kept = async {
+        keep(&mut writer, answer.into_body()).await?;
+        grounds_of(&app, &reader).await
     };
-    let grounds = match grounds {
+    let grounds = match kept.await {
         Ok(grounds) => grounds,
         Err(error) => {
             writer.abandon().await;
