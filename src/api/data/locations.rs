@@ -251,10 +251,9 @@ pub async fn maps_location_bounds(
                 .bounds_in(&prepared, &granted, only.as_ref())
                 .await?;
             drop(slot);
-            let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
             let bounds = Bounds {
-                start_date: time(bounds.first_start),
-                end_date: time(bounds.last_end),
+                start_date: bounds.first_start.map(Instant::to_rfc3339),
+                end_date: bounds.last_end.map(Instant::to_rfc3339),
             };
             body_of(&app, &form, &BOUNDS, (&bounds, std::slice::from_ref(&bounds))).await
         },

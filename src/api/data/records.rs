@@ -307,12 +307,11 @@ pub async fn event_summary(
     computed(&request.headers, &form.clone(), &SUMMARY, &tag, async move {
         let summary = app.questions.summed_up(prepared).await?;
         drop(asked.slot);
-        let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
         let summary = RecordsSummary {
             data_type: asked.resolved.id().to_string(),
             count: summary.records,
-            start_time: time(summary.first_start),
-            end_time: time(summary.last_end),
+            start_time: summary.first_start.map(Instant::to_rfc3339),
+            end_time: summary.last_end.map(Instant::to_rfc3339),
         };
         body_of(&app, &form, &SUMMARY, (&summary, std::slice::from_ref(&summary))).await
     })

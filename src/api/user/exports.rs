@@ -92,7 +92,6 @@ impl From<ExportState> for ExportProgress {
 
 impl ExportStatus {
     fn of(export: &Export, public_url: &str) -> Self {
-        let moment = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
         let is_ready = export.state == ExportState::Ready;
         Self {
             id: export.id,
@@ -103,8 +102,8 @@ impl ExportStatus {
             sha256: export.sha256.clone(),
             created_at: export.created_at.to_rfc3339(),
             updated_at: export.updated_at.to_rfc3339(),
-            finished_at: moment(export.finished_at),
-            expires_at: moment(export.expires_at),
+            finished_at: export.finished_at.map(Instant::to_rfc3339),
+            expires_at: export.expires_at.map(Instant::to_rfc3339),
             error: export.reason.clone(),
             url: is_ready.then(|| format!("{public_url}{PATH}/{}/content", export.id)),
         }

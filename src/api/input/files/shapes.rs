@@ -149,10 +149,6 @@ impl NewFileInput {
     }
 }
 
-fn written(moment: Option<Instant>) -> Option<String> {
-    moment.map(Instant::to_rfc3339)
-}
-
 impl From<&File> for FileInput {
     fn from(file: &File) -> Self {
         Self {
@@ -164,10 +160,10 @@ impl From<&File> for FileInput {
             state: file.state,
             scan_state: file.scan_state,
             created_at: file.created_at.to_rfc3339(),
-            uploaded_at: written(file.uploaded_at),
-            archived_at: written(file.archived_at),
-            deleted_at: written(file.deleted_at),
-            last_scanned: written(file.last_scanned),
+            uploaded_at: file.uploaded_at.map(Instant::to_rfc3339),
+            archived_at: file.archived_at.map(Instant::to_rfc3339),
+            deleted_at: file.deleted_at.map(Instant::to_rfc3339),
+            last_scanned: file.last_scanned.map(Instant::to_rfc3339),
             restored_from_id: file.restored_from.map(|id| id.to_string()).unwrap_or_default(),
             source_id: file.source_id.clone(),
             source_name: file.source_name.clone(),
@@ -200,15 +196,15 @@ impl FileInput {
 impl From<&File> for FileChange {
     fn from(file: &File) -> Self {
         Self {
-            archived_at: written(file.archived_at),
-            deleted_at: written(file.deleted_at),
+            archived_at: file.archived_at.map(Instant::to_rfc3339),
+            deleted_at: file.deleted_at.map(Instant::to_rfc3339),
             full_name: file.full_name(),
             id: file.id,
-            last_scanned: written(file.last_scanned),
+            last_scanned: file.last_scanned.map(Instant::to_rfc3339),
             scan_state: file.scan_state,
             size: file.size as i64,
             state: file.state,
-            uploaded_at: written(file.uploaded_at),
+            uploaded_at: file.uploaded_at.map(Instant::to_rfc3339),
         }
     }
 }
