@@ -31,7 +31,7 @@ impl FromRequest<AppState> for Document {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiError> {
-        received(request, app, Ok).await.map(Self)
+        receive(request, app, Ok).await.map(Self)
     }
 }
 
@@ -48,12 +48,12 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Sent<T> {
                 ApiError::from(Fault::misread(vec!["body".into()], error.path(), error.inner()))
             })
         };
-        received(request, app, read).await.map(Self)
+        receive(request, app, read).await.map(Self)
     }
 }
 
 /// What `read` makes of the JSON object in a request's body, while memory for the object is held.
-async fn received<T>(
+async fn receive<T>(
     request: Request,
     app: &AppState,
     read: impl FnOnce(Value) -> Result<T, ApiError>,

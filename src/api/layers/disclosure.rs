@@ -66,7 +66,7 @@ impl Reading {
         let endpoint = route.map_or_else(String::new, |route| format!("{} {route}", self.method));
         let has_body = self.method != Method::HEAD;
         // Boxed: few answers are logged, and every request's future would be that much larger.
-        let logged = logged(
+        let logged = log(
             Arc::clone(app),
             self.reader,
             &endpoint,
@@ -78,7 +78,7 @@ impl Reading {
     }
 }
 
-async fn logged(
+async fn log(
     app: AppState,
     reader: Reader,
     endpoint: &str,

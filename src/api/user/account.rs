@@ -70,7 +70,7 @@ pub async fn erase_account(
 ) -> Result<(StatusCode, Json<AccountErasure>), ApiError> {
     let answer = match query.confirm {
         None => to_be_confirmed(&app, &reader),
-        Some(confirmation) => begun(&app, &reader, &confirmation).await?,
+        Some(confirmation) => begin_erasure(&app, &reader, &confirmation).await?,
     };
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }
@@ -86,7 +86,7 @@ fn to_be_confirmed(app: &App, reader: &Reader) -> AccountErasure {
     }
 }
 
-async fn begun(app: &App, reader: &Reader, confirmation: &str) -> Result<AccountErasure, ApiError> {
+async fn begin_erasure(app: &App, reader: &Reader, confirmation: &str) -> Result<AccountErasure, ApiError> {
     let named = app.tickets.of_erasures().opened_by(confirmation, app.clock.now());
     if named != Ok(reader.person().0) {
         let message =

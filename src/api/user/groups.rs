@@ -231,7 +231,7 @@ pub async fn replace_metadata(
     condition: Condition,
     Sent(body): Sent<Map<String, Value>>,
 ) -> Result<Json<Map<String, Value>>, ApiError> {
-    noted(&app, &reader, &place, MetadataChange::Replace(body), &condition).await
+    change_metadata(&app, &reader, &place, MetadataChange::Replace(body), &condition).await
 }
 
 /// Changes members of what is noted about a participant (RFC 7396): null removes one.
@@ -249,10 +249,10 @@ pub async fn merge_metadata(
     condition: Condition,
     Sent(body): Sent<Map<String, Value>>,
 ) -> Result<Json<Map<String, Value>>, ApiError> {
-    noted(&app, &reader, &place, MetadataChange::Merge(body), &condition).await
+    change_metadata(&app, &reader, &place, MetadataChange::Merge(body), &condition).await
 }
 
-async fn noted(
+async fn change_metadata(
     app: &AppState,
     reader: &Reader,
     (group, participant): &(String, String),
