@@ -14,7 +14,7 @@ pub trait Readiness: Send + Sync {
 }
 
 /// A check of readiness that is made at most once a second, however many ask for it.
-pub struct Seldom {
+pub struct CachedReadiness {
     look: Box<dyn Readiness>,
     last: Mutex<Option<(Instant, Result<(), NotReady>)>>,
 }
@@ -22,7 +22,7 @@ pub struct Seldom {
 /// How long a result is reused.
 const FRESH_TIME: std::time::Duration = std::time::Duration::from_secs(1);
 
-impl Seldom {
+impl CachedReadiness {
     #[must_use]
     pub fn new(look: Box<dyn Readiness>) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Seldom {
     }
 }
 
-impl Readiness for Seldom {
+impl Readiness for CachedReadiness {
     fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
         Box::pin(self.seen(Instant::now()))
     }
@@ -79,13 +79,13 @@ mod tests {
     #[tokio::test]
     async fn stores_are_asked_once_a_second_whoever_asks() {
         let looks = Arc::new(AtomicUsize::new(0));
-        let seldom = Seldom::new(Box::new(Counted(Arc::clone(&looks))));
+        let readiness = CachedReadiness::new(Box::new(Counted(Arc::clone(&looks))));
         let now = Instant::now();
         for _ in 0..100 {
-            seldom.seen(now).await.unwrap();
+            readiness.seen(now).await.unwrap();
         }
         assert_eq!(looks.load(Ordering::SeqCst), 1);
-        seldom.seen(now + FRESH_TIME).await.unwrap();
+        readiness.seen(now + FRESH_TIME).await.unwrap();
         assert_eq!(looks.load(Ordering::SeqCst), 2);
     }
 }

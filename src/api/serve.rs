@@ -37,7 +37,7 @@ mod usage;
 
 use addresses::{Share, Shares};
 use lanes::Lanes;
-use stream::{Impatient, Transport};
+use stream::{Transport, WatchedStream};
 use tls::Certificate;
 use usage::{State, Usage};
 
@@ -262,7 +262,7 @@ async fn drive_connection(stream: impl Transport, peer: IpAddr, router: Router, 
             Ok::<_, Infallible>(asked.watch_response(response, ends))
         }
     });
-    let stream = Impatient::new(stream, limit, Arc::clone(&usage));
+    let stream = WatchedStream::new(stream, limit, Arc::clone(&usage));
     let connection = terms.builder.serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let mut looks = looks_within(limit);

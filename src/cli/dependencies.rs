@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::api::readiness::{NotReady, Readiness, Seldom};
+use crate::api::readiness::{CachedReadiness, NotReady, Readiness};
 use crate::catalog::Catalog;
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::identity::IDENTITY_OBJECT;
@@ -17,14 +17,14 @@ const READY_LIMIT: Duration = Duration::from_secs(3);
 /// accepted, and new requests should go to another process.
 pub(super) struct UntilStopping {
     stopping: CancellationToken,
-    look: Seldom,
+    look: CachedReadiness,
 }
 
 impl UntilStopping {
     pub(super) fn of(catalog: &Catalog, objects: &ObjectStorage, stopping: &CancellationToken) -> Self {
         Self {
             stopping: stopping.clone(),
-            look: Seldom::new(Box::new(Dependencies {
+            look: CachedReadiness::new(Box::new(Dependencies {
                 catalog: catalog.clone(),
                 objects: objects.clone(),
             })),

@@ -20,7 +20,7 @@ pub fn awaited(request: Request, limit: Duration) -> Request {
     if request.body().is_end_stream() {
         return request;
     }
-    request.map(|body| Body::new(Patient::new(body, limit)))
+    request.map(|body| Body::new(WatchedBody::new(body, limit)))
 }
 
 /// The body's next part did not arrive in time.
@@ -35,7 +35,7 @@ pub fn is_stalled(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// A body that fails when nothing of it arrives for too long, or too little.
-struct Patient {
+struct WatchedBody {
     body: Body,
     limit: Duration,
     arrived: u64,
@@ -46,7 +46,7 @@ struct Patient {
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
-impl Patient {
+impl WatchedBody {
     const fn new(body: Body, limit: Duration) -> Self {
         Self {
             body,
@@ -64,7 +64,7 @@ impl Patient {
     }
 }
 
-impl HttpBody for Patient {
+impl HttpBody for WatchedBody {
     type Data = Bytes;
     type Error = axum::BoxError;
 
@@ -107,7 +107,10 @@ mod tests {
     async fn a_body_that_stops_arriving_fails() {
         let parts = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"half"))])
             .chain(futures::stream::pending());
-        let body = Body::new(Patient::new(Body::from_stream(parts), Duration::from_millis(1)));
+        let body = Body::new(WatchedBody::new(
+            Body::from_stream(parts),
+            Duration::from_millis(1),
+        ));
         let mut parts = body.into_data_stream();
         assert_eq!(parts.next().await.unwrap().unwrap(), "half");
         let error = parts.next().await.unwrap().unwrap_err();
@@ -117,10 +120,10 @@ mod tests {
     #[test]
     fn a_client_may_take_the_time_that_the_slowest_line_takes_and_one_pause() {
         let patience = |arrived: u64, waited: u64| {
-            let body = Patient {
+            let body = WatchedBody {
                 arrived,
                 waited: Duration::from_secs(waited),
-                ..Patient::new(Body::empty(), Duration::from_secs(30))
+                ..WatchedBody::new(Body::empty(), Duration::from_secs(30))
             };
             body.patience().as_secs()
         };
@@ -140,7 +143,10 @@ mod tests {
             sleep(Duration::from_millis(5)).await;
             Ok::<_, std::io::Error>(part)
         });
-        let body = Body::new(Patient::new(Body::from_stream(parts), Duration::from_millis(20)));
+        let body = Body::new(WatchedBody::new(
+            Body::from_stream(parts),
+            Duration::from_millis(20),
+        ));
         let mut parts = body.into_data_stream();
         let error = loop {
             if let Err(error) = parts.next().await.unwrap() {

@@ -40,7 +40,7 @@ impl Transport for TlsStream<TcpStream> {
 
 /// Fails when nothing can be written for too long, or nothing arrives at first. Without it, a client that
 /// stops reading would hold its place, and the rows being sent to it, for ever.
-pub(super) struct Impatient<S: Transport> {
+pub(super) struct WatchedStream<S: Transport> {
     stream: S,
     usage: Arc<Usage>,
     limit: Duration,
@@ -51,7 +51,7 @@ pub(super) struct Impatient<S: Transport> {
     opening: Option<&'static [u8]>,
 }
 
-impl<S: Transport> Impatient<S> {
+impl<S: Transport> WatchedStream<S> {
     pub(super) fn new(stream: S, limit: Duration, usage: Arc<Usage>) -> Self {
         Self {
             stream,
@@ -87,7 +87,7 @@ impl<S: Transport> Impatient<S> {
     }
 }
 
-impl<S: Transport> Drop for Impatient<S> {
+impl<S: Transport> Drop for WatchedStream<S> {
     fn drop(&mut self) {
         if self.usage.is_unproven() {
             self.stream.reset_at_end();
@@ -95,7 +95,7 @@ impl<S: Transport> Drop for Impatient<S> {
     }
 }
 
-impl<S: Transport> AsyncRead for Impatient<S> {
+impl<S: Transport> AsyncRead for WatchedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -121,7 +121,7 @@ impl<S: Transport> AsyncRead for Impatient<S> {
     }
 }
 
-impl<S: Transport> AsyncWrite for Impatient<S> {
+impl<S: Transport> AsyncWrite for WatchedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -172,14 +172,14 @@ mod tests {
         fn reset_at_end(&self) {}
     }
 
-    fn impatient(stream: tokio::io::DuplexStream, limit: Duration) -> Impatient<tokio::io::DuplexStream> {
-        Impatient::new(stream, limit, Usage::begin())
+    fn watched(stream: tokio::io::DuplexStream, limit: Duration) -> WatchedStream<tokio::io::DuplexStream> {
+        WatchedStream::new(stream, limit, Usage::begin())
     }
 
     #[tokio::test]
     async fn a_client_that_takes_nothing_is_given_up() {
         let (ours, _theirs) = tokio::io::duplex(8);
-        let mut connection = impatient(ours, Duration::from_millis(1));
+        let mut connection = watched(ours, Duration::from_millis(1));
         connection.write_all(b"12345678").await.unwrap();
         let error = connection.write_all(b"9").await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -190,7 +190,7 @@ mod tests {
         for greeting in ["", "PRI"] {
             let (ours, mut theirs) = tokio::io::duplex(64);
             theirs.write_all(greeting.as_bytes()).await.unwrap();
-            let mut connection = impatient(ours, Duration::from_millis(1));
+            let mut connection = watched(ours, Duration::from_millis(1));
             let error = connection.read_to_end(&mut Vec::new()).await.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{greeting:?}");
         }
@@ -200,7 +200,7 @@ mod tests {
     async fn a_request_ends_the_watch_over_the_opening() {
         let (ours, mut theirs) = tokio::io::duplex(64);
         theirs.write_all(b"POST").await.unwrap();
-        let mut connection = impatient(ours, Duration::from_mins(1));
+        let mut connection = watched(ours, Duration::from_mins(1));
         connection.read_exact(&mut [0; 4]).await.unwrap();
         assert_eq!(connection.opening, None);
     }
