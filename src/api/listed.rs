@@ -108,24 +108,24 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
     Ok((headers, body).into_response())
 }
 
-/// Makes a listing that may be long: it takes a place like a question, and is made where questions are
+/// Makes a listing that may be long: it takes a slot like a question, and is made where questions are
 /// computed, since others wait for the thread that a connection is served by.
 pub async fn aside(
     app: AppState,
     person: PersonId,
     making: impl Future<Output = Result<Response, ApiError>> + Send + 'static,
 ) -> Result<Response, ApiError> {
-    let place = app.queries.enter(person).await?;
+    let slot = app.queries.enter(person).await?;
     let made = app.engine.beside(async move {
         let made = making.await;
-        drop(place);
+        drop(slot);
         made
     });
     made.await.map_err(ApiError::internal)?
 }
 
-/// The same for a listing that keeps its place until it is sent.
-pub async fn aside_with_place<F>(
+/// The same for a listing that keeps its slot until it is sent.
+pub async fn aside_with_slot<F>(
     app: AppState,
     person: PersonId,
     making: impl FnOnce(AdmissionSlot) -> F,
@@ -133,8 +133,8 @@ pub async fn aside_with_place<F>(
 where
     F: Future<Output = Result<Response, ApiError>> + Send + 'static,
 {
-    let place = app.queries.enter(person).await?;
-    let made = app.engine.beside(making(place));
+    let slot = app.queries.enter(person).await?;
+    let made = app.engine.beside(making(slot));
     made.await.map_err(ApiError::internal)?
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn assembled(app: AppState, interface: fn() -> Routes) -> Router {
 
     let state = Passage {
         app: app.clone(),
-        looks: {
+        prechecks: {
             let app = app.clone();
             PrecheckRoutes::new(move || inside(interface(), app))
         },

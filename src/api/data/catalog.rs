@@ -14,7 +14,7 @@ use crate::api::app::{App, AppState};
 use crate::api::entry_columns::ENTRY;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{
-    ListingForm, ListingQuery, aside, aside_with_place, listed_as, listed_in_parts, listing, one_as,
+    ListingForm, ListingQuery, aside, aside_with_slot, listed_as, listed_in_parts, listing, one_as,
 };
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params, list_items};
@@ -102,7 +102,7 @@ pub async fn catalog(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
-    aside_with_place(AppState::clone(&app), reader.person(), |slot| async move {
+    aside_with_slot(AppState::clone(&app), reader.person(), |slot| async move {
         let permit = listed_types(&app, &reader, query.owner).await?;
         let owner = permit.owner();
         let names = named_types(&app, &reader, owner, &query.data_type).await?;

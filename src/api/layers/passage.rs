@@ -25,7 +25,7 @@ use crate::api::problem::ApiError;
 #[derive(Clone)]
 pub struct Passage {
     pub app: AppState,
-    pub looks: PrecheckRoutes,
+    pub prechecks: PrecheckRoutes,
 }
 
 /// The layer's function.
@@ -64,7 +64,7 @@ async fn answered(passage: &Passage, mut request: Request, next: Next) -> Respon
         }
         PreviousAnswer::NotFound(repeatable) => repeatable,
     };
-    if let Some(condition) = precondition::condition(&request, &passage.looks) {
+    if let Some(condition) = precondition::condition(&request, &passage.prechecks) {
         if let Err(outdated) = condition.hold().await {
             return ApiError::from(outdated).into_response();
         }
