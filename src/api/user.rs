@@ -35,19 +35,19 @@ pub fn routes() -> Routes {
         .with(endpoint!(
             annotations::one,
             annotations::replace,
-            annotations::delete
+            annotations::remove
         ))
         .with(endpoint!(annotations::cancel_deletion))
         .with(endpoint!(annotations::annotation_schema))
         .with(endpoint!(annotations::measurement_schema))
         .with(endpoint!(tags::list, tags::create))
-        .with(endpoint!(tags::by_id, tags::delete))
+        .with(endpoint!(tags::one, tags::remove))
         .with(endpoint!(tags::by_name))
         .with(endpoint!(reflections::list, reflections::create))
         .with(endpoint!(
             reflections::one,
             reflections::replace,
-            reflections::delete
+            reflections::remove
         ))
         .with(endpoint!(access_log::access_log))
         .with(endpoint!(account::erase_account))

@@ -198,7 +198,7 @@ pub async fn replace(
     params(("annotation_id" = Uuid, Path), Checked<ChangeQuery>),
     responses((status = 200, description = "The deleted annotation", body = AnnotationRow), (status = 403),
         (status = 404), (status = 409), (status = 422)))]
-pub async fn delete(
+pub async fn remove(
     State(app): State<AppState>,
     reader: Reader,
     Path(annotation_id): Path<String>,

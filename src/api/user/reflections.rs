@@ -109,7 +109,7 @@ pub async fn replace(
     params(("reflection_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 200, description = "The deleted reflection", body = Reflection), (status = 404),
         (status = 409), (status = 422)))]
-pub async fn delete(
+pub async fn remove(
     State(app): State<AppState>,
     reader: Reader,
     Path(reflection_id): Path<String>,

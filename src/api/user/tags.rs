@@ -56,7 +56,7 @@ pub async fn create(
 #[utoipa::path(get, path = "/user/v1alpha1/tag/id/{tag_id}", operation_id = "get_tag", tag = "people",
     params(("tag_id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The tag", body = Tag), (status = 404), (status = 422)))]
-pub async fn by_id(
+pub async fn one(
     State(app): State<AppState>,
     reader: Reader,
     Path(tag_id): Path<String>,
@@ -91,7 +91,7 @@ pub async fn by_name(
     params(("tag_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 204, description = "It is gone"), (status = 404), (status = 409),
         (status = 422)))]
-pub async fn delete(
+pub async fn remove(
     State(app): State<AppState>,
     reader: Reader,
     Path(tag_id): Path<String>,
