@@ -304,24 +304,19 @@ pub async fn file(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let file = readable_file(&app, &reader, query.asked.owner, &input_id).await?;
+    let seen = if reader.owns(file.person) {
+        FileInput::from(&file)
+    } else {
+        FileInput::from(&file).for_others()
+    };
     if query.form.is_of_rows() {
-        let shown = FileInput::from(&file);
-        let shown = if reader.owns(file.person) {
-            shown
-        } else {
-            shown.for_others()
-        };
-        return one_as(&app, &headers, query.form, &FILE, &shown).await;
+        return one_as(&app, &headers, query.form, &FILE, &seen).await;
     }
     let tag = description_tag(&file);
     if is_known(&headers, &tag) {
         return not_modified(&tag, JSON);
     }
-    if reader.owns(file.person) {
-        shown(&file)
-    } else {
-        tagged(&file, FileInput::from(&file).for_others())
-    }
+    tagged(&file, seen)
 }
 
 /// Deletes a version of a file. Its bytes stay, so that it can be restored.
