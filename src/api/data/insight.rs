@@ -2,6 +2,7 @@
 
 mod report;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -39,7 +40,7 @@ const LEAST_DAYS: i64 = 120;
 /// The longest history that a report looks at: nobody measured anything earlier, whatever a record says.
 const MOST_DAYS: i64 = 100 * 366;
 /// The moments that a report can be about: with enough days before them, and an end.
-const MOMENTS: (Instant, Instant) = (
+const MOMENTS: RangeInclusive<Instant> = RangeInclusive::new(
     Instant::from_micros(Instant::MIN.micros() + (MOST_DAYS + 366) * MICROS_PER_DAY),
     Instant::from_micros(Instant::MAX.micros() - 366 * MICROS_PER_DAY),
 );
@@ -55,8 +56,8 @@ impl FromParams for InsightQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let _only_one = params.choice_or("version", InsightReportVersion::V0);
         let as_of = params.instant("timestamp");
-        if as_of.is_some_and(|moment| moment < MOMENTS.0 || moment > MOMENTS.1) {
-            let message = format!("expected a moment from {} to {}", MOMENTS.0, MOMENTS.1);
+        if as_of.is_some_and(|moment| !MOMENTS.contains(&moment)) {
+            let message = format!("expected a moment from {} to {}", MOMENTS.start(), MOMENTS.end());
             params.fault("timestamp", "value_error", message);
         }
         let form = ListingForm::read(params)?;
