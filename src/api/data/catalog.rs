@@ -71,19 +71,19 @@ pub async fn data_types(
 /// Which types, and whose.
 #[derive(Debug)]
 pub struct CatalogQuery {
-    data_type: Vec<String>,
-    category: Vec<Category>,
+    data_types: Vec<String>,
+    categories: Vec<Category>,
     owner: Option<PersonId>,
     form: ListingForm,
 }
 
 impl FromParams for CatalogQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (data_type, category) = (params.repeated("data_type"), params.choices("category"));
+        let (data_types, categories) = (params.repeated("data_type"), params.choices("category"));
         let (owner, form) = (params.owner(), ListingForm::read(params));
         Some(Self {
-            data_type,
-            category: category?,
+            data_types,
+            categories: categories?,
             owner,
             form: form?,
         })
@@ -105,7 +105,7 @@ pub async fn catalog(
     aside_with_slot(AppState::clone(&app), reader.person(), |slot| async move {
         let permit = listed_types(&app, &reader, query.owner).await?;
         let owner = permit.owner();
-        let names = named_types(&app, &reader, owner, &query.data_type).await?;
+        let names = named_types(&app, &reader, owner, &query.data_types).await?;
         let shared = shared_types::shared_with(&app, &permit, &names).await?;
         let mut types = Vec::new();
         if names.is_empty() {
@@ -133,9 +133,9 @@ pub async fn catalog(
             }
         }
         let asked = |listed: &ListedType| {
-            query.category.is_empty() || query.category.iter().any(|category| listed.is_in(*category))
+            query.categories.is_empty() || query.categories.iter().any(|category| listed.is_in(*category))
         };
-        let wants_shared = query.category.contains(&Category::SharedType);
+        let wants_shared = query.categories.contains(&Category::SharedType);
         let asked_as_shared = |listed: &ListedType| asked(listed) || wants_shared;
         let seen = types
             .into_iter()
