@@ -1,4 +1,5 @@
-//! The names of headers that `axum` has no names for, and what each header says.
+//! The names of headers that `axum` has no names for. What those of answers say, their documentation says:
+//! `EXPLAINED` in `docs::headers`.
 
 use axum::http::HeaderName;
 
@@ -13,22 +14,12 @@ pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// For whom a proxy speaks.
 pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The id of a request, of the client's or made here. It is on the answer, too.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// How much of each rate is left.
 pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-/// The rates that there are.
 pub const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-/// How long it took to plan and to begin an answer, and whether it was kept from a moment ago.
 pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-/// The parameters that the route does not know.
 pub const X_IGNORED_PARAMETERS: HeaderName = HeaderName::from_static("x-ignored-parameters");
-/// The range that was asked for, with dates and zones resolved: `start/end`, an open end as two dots.
 pub const X_SVC_RANGE: HeaderName = HeaderName::from_static("x-svc-range");
-/// The windows that an answer is about.
 pub const X_SVC_EFFECTIVE_RANGE: HeaderName = HeaderName::from_static("x-svc-effective-range");
-/// How many periods an answer over all participants of a group leaves out because too few participants have
-/// records in them.
 pub const X_SVC_PERIODS_LEFT_OUT: HeaderName = HeaderName::from_static("x-svc-periods-left-out");
-/// The cursor of the next page. Without this header there is no next page.
 pub const X_SVC_NEXT_CURSOR: HeaderName = HeaderName::from_static("x-svc-next-cursor");
