@@ -1,8 +1,6 @@
 //! The layers that every request passes on its way in and out, from the outside inwards: the request log (id,
 //! log, numbers, headers, bodies that stop arriving), cross-origin rules, compression, and for the interface
-//! the [`passage`]: how much an address may ask for, the wall where tokens are checked, how much a person may
-//! ask for, repeated requests, conditions, what is disclosed to others, participants, and heads without
-//! bodies. Order matters and is fixed in [`crate::api::routes`] and in the passage.
+//! what [`passage`] lists. Order matters and is fixed in [`crate::api::routes`] and in the passage.
 
 pub mod arrival;
 pub mod authentication;

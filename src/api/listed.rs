@@ -108,7 +108,7 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
     Ok((headers, body).into_response())
 }
 
-/// Makes a listing that may be long: it takes a slot like a question, and is made where questions are
+/// Makes a listing that may be long: it takes a place like a question, and is made where questions are
 /// computed, since others wait for the thread that a connection is served by.
 pub async fn aside(
     app: AppState,
@@ -124,7 +124,7 @@ pub async fn aside(
     made.await.map_err(ApiError::internal)?
 }
 
-/// The same for a listing that keeps its slot until it is sent.
+/// The same for a listing that keeps its place until it is sent.
 pub async fn aside_with_slot<F>(
     app: AppState,
     person: PersonId,
