@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{ALL_TIME, Call, Person, Reply, Setup, at, heart_rate, id, person, steps};
+use crate::harness::{ALL_TIME, Call, Person, Reply, Setup, at, heart_rate, id, person, steps, until};
 use crate::sharing::{share, share_of};
 
 /// What an answer says of itself.
@@ -186,8 +186,11 @@ async fn what_is_asked_as_of_now_is_answered_as_of_then() {
     for _ in 0..2 {
         assert_eq!(minute().await.must_be(200).text().lines().count(), 1);
     }
-    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
-    assert_eq!(minute().await.must_be(200).text(), "");
+    until(async || match minute().await.must_be(200).text() {
+        "" => Ok(()),
+        shown => Err(shown.to_owned()),
+    })
+    .await;
 }
 
 #[tokio::test]
