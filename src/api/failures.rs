@@ -118,8 +118,8 @@ pub fn planning_error(error: &DataFusionError) -> ApiError {
     by_cause(error).unwrap_or_else(|| ApiError::internal(kind_or_text(error)))
 }
 
-/// The answer to an error that comes from a cause known here. Errors of planning have the same causes as those
-/// of answering: to plan the last record or the next page, rows are tested by the caller's conditions.
+/// The answer to an error that comes from a cause known here. Errors of planning have the same causes as
+/// those of answering: to plan the last record or the next page, rows are tested by the caller's conditions.
 fn by_cause(error: &(dyn Error + 'static)) -> Option<ApiError> {
     if let Some(what) = corrupt_part(error) {
         return Some(ApiError::damaged(what));
