@@ -171,6 +171,39 @@ async fn a_column_that_is_cut_keeps_its_name() {
     }
 }
 
+/// As in SQL, where only a name that stands alone in `ORDER BY` means what is selected.
+#[tokio::test]
+async fn rows_are_sorted_by_expressions_about_a_column_that_is_cut() {
+    let person = person();
+    beating(&person).await;
+    for (text, expected) in [
+        (
+            "SELECT CAST(value AS varchar(1)) FROM heart_rate ORDER BY value % 70 LIMIT 1",
+            json!({"value": "7"}),
+        ),
+        (
+            "SELECT CAST(h.value AS varchar(1)) FROM heart_rate h ORDER BY -value LIMIT 1",
+            json!({"value": "7"}),
+        ),
+        (
+            "SELECT CAST(value AS varchar(1)) FROM heart_rate ORDER BY value > 70, value LIMIT 1",
+            json!({"value": "6"}),
+        ),
+        (
+            "SELECT CAST(value AS varchar(1)), sum(value) AS total FROM heart_rate GROUP BY value \
+             HAVING sum(value) > 100 ORDER BY sum(value)",
+            json!({"value": "6", "total": 121.0}),
+        ),
+        (
+            "SELECT CAST(value AS varchar(1)), max(value) AS most FROM heart_rate \
+             GROUP BY CAST(value AS varchar(1)) ORDER BY max(value) DESC LIMIT 1",
+            json!({"value": "7", "most": 70.25}),
+        ),
+    ] {
+        assert_eq!(rows(&person, text).await, [expected], "{text}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_cut_is_told_apart_from_its_column() {
     let person = person();

@@ -22,7 +22,7 @@ impl VisitorMut for ShortTexts {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) = item
-                && let Some(alias) = column_cut(expr)
+                && let Some(alias) = column_cut(expr).and_then(last_name).cloned()
             {
                 let expr = taken(expr);
                 *item = SelectItem::ExprWithAlias { expr, alias };
@@ -44,13 +44,28 @@ impl VisitorMut for ShortTexts {
 }
 
 /// The column that is all of what `expr` makes into a text of some length.
-fn column_cut(expr: &Expr) -> Option<Ident> {
+pub(super) fn column_cut(expr: &Expr) -> Option<&Expr> {
     match expr {
-        Expr::Cast { expr, data_type, .. } if length_of(data_type).is_some() => match expr.as_ref() {
-            Expr::Identifier(name) => Some(name.clone()),
-            Expr::CompoundIdentifier(names) => names.last().cloned(),
-            _ => None,
-        },
+        Expr::Cast { expr, data_type, .. } if length_of(data_type).is_some() => column_made_from(expr),
+        Expr::Cast { expr, .. } | Expr::Nested(expr) => column_cut(expr),
+        _ => None,
+    }
+}
+
+/// The column that `expr` is, or makes into another type and nothing else.
+pub(super) fn column_made_from(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Some(expr),
+        Expr::Cast { expr, .. } | Expr::Nested(expr) => column_made_from(expr),
+        _ => None,
+    }
+}
+
+/// The name of a column without that of its table.
+pub(super) fn last_name(column: &Expr) -> Option<&Ident> {
+    match column {
+        Expr::Identifier(name) => Some(name),
+        Expr::CompoundIdentifier(names) => names.last(),
         _ => None,
     }
 }
@@ -79,6 +94,11 @@ mod tests {
             (
                 "SELECT CAST(t.a AS VARCHAR(2)) FROM t",
                 "SELECT left(CAST(t.a AS VARCHAR), 2) AS a FROM t",
+            ),
+            (
+                "SELECT CAST(CAST((a) AS VARCHAR(3)) AS VARCHAR(1)), (CAST(b AS VARCHAR(2))) FROM t",
+                "SELECT left(CAST(left(CAST((a) AS VARCHAR), 3) AS VARCHAR), 1) AS a, \
+                 (left(CAST(b AS VARCHAR), 2)) AS b FROM t",
             ),
             (
                 "SELECT upper(a::varchar(2)) FROM t WHERE CAST(CAST(b AS varchar(3)) AS varchar(1)) = 'x'",

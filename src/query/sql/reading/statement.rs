@@ -36,6 +36,7 @@ use super::replaced_columns::ReplacedColumns;
 use super::rows::Rows;
 use super::short_texts::ShortTexts;
 use super::short_times::WithSeconds;
+use super::sorted_columns;
 use super::text::QueryText;
 
 /// What a query returns.
@@ -86,6 +87,7 @@ pub(in crate::query::sql) fn read(
     if let ControlFlow::Break(column) = change_through(query, &mut ReplacedColumns) {
         return Err(placed(column));
     }
+    sorted_columns::name_by_tables(query);
     let ControlFlow::Continue(()) = change_through(query, &mut ShortTexts);
     if let ControlFlow::Break(clause) = look_through(query, &mut Clauses::default()) {
         return Err(placed(clause));
