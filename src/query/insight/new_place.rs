@@ -2,6 +2,7 @@
 
 use crate::model::geo::Position;
 use crate::model::time::{Instant, MICROS_PER_DAY, MICROS_PER_MINUTE, TimeRange};
+use crate::query::ground::events::PLATFORM_VISITS;
 use crate::query::ground::turn::Turn;
 use crate::query::places::stays;
 
@@ -19,7 +20,6 @@ const WEEK: usize = 7;
 /// The days before, in which it was not visited.
 const DAYS_BEFORE: usize = 90;
 const LEAST_DAYS: usize = 14;
-const METRIC: &str = "PlatformLocationVisit";
 
 /// What is known of the stays in [`visits_read`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,7 +77,7 @@ pub(super) fn new_place(look: &Look<'_>, visited: &VisitedPlaces) -> Outcome {
     let known = there.values(&all).len();
     if known < LEAST_DAYS {
         let reason = format!("days with a known place among the last {}", WEEK + DAYS_BEFORE);
-        return skipped(kind, Some(METRIC), reason, known, LEAST_DAYS);
+        return skipped(kind, Some(PLATFORM_VISITS), reason, known, LEAST_DAYS);
     }
     // A derived visit that goes on may have become longer since: its updates until then have not.
     let evidence = if visited.are_derived {
@@ -100,7 +100,7 @@ pub(super) fn new_place(look: &Look<'_>, visited: &VisitedPlaces) -> Outcome {
     let minutes = (stay.to.micros() - stay.from.micros()) / MICROS_PER_MINUTE;
     look.found(Draft {
         kind,
-        metrics: vec![METRIC.to_owned()],
+        metrics: vec![PLATFORM_VISITS.to_owned()],
         title: format!("A place not visited in {DAYS_BEFORE} days"),
         summary: format!(
             "A stay of {minutes} minutes on {date} was {} km from every place visited in the {DAYS_BEFORE} \

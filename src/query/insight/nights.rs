@@ -8,6 +8,7 @@ use crate::model::time::{Instant, MICROS_PER_DAY, MICROS_PER_HOUR, TimeRange};
 
 use super::days::{Daily, Days, last};
 use super::draft::{Draft, Look, shown, shown_change, shown_clock, skipped};
+use super::metric::SLEEP;
 use super::report::{Comparison, Coverage, Evidence, Kind, Outcome};
 use super::statistics::{clock_times, interquartile_range, median, moved_near, robust_z};
 
@@ -21,7 +22,6 @@ const BASELINE: usize = 28;
 const LEAST_OF_BASELINE: usize = 20;
 /// The least sleep that adults need, by the consensus of the sleep societies (AASM and SRS).
 const USUAL_TARGET: f64 = 7.0;
-const METRIC: &str = "SleepStage";
 
 /// A cycle of sleep.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,7 +99,7 @@ pub(super) fn debt(look: &Look<'_>, nights: &Nights, chosen: Option<f64>) -> Out
     let hours = nights.asleep.values(&week);
     if hours.len() < LEAST_OF_WEEK {
         let reason = format!("nights among the last {WEEK}");
-        return skipped(kind, Some(METRIC), reason, hours.len(), LEAST_OF_WEEK);
+        return skipped(kind, Some(SLEEP), reason, hours.len(), LEAST_OF_WEEK);
     }
     let target = chosen.unwrap_or(USUAL_TARGET);
     let lacking: f64 = hours.iter().map(|slept| (target - slept).max(0.0)).sum();
@@ -113,7 +113,7 @@ pub(super) fn debt(look: &Look<'_>, nights: &Nights, chosen: Option<f64>) -> Out
     let missing = nights.asleep.missing(&week);
     look.found(Draft {
         kind,
-        metrics: vec![METRIC.to_owned()],
+        metrics: vec![SLEEP.to_owned()],
         title: format!("{} h below {} h a night in a week", shown(lacking), shown(target)),
         summary: format!(
             "Over {} of {WEEK} nights, {} h were lacking to {} h a night; less what longer nights had beyond \
@@ -184,7 +184,7 @@ pub(super) fn timing(look: &Look<'_>, nights: &Nights) -> Outcome {
     let missing = nights.middle.missing(&all);
     look.found(Draft {
         kind,
-        metrics: vec![METRIC.to_owned()],
+        metrics: vec![SLEEP.to_owned()],
         title: format!("Middle of the night at {}", shown_clock(value)),
         summary: format!(
             "The middle of the night was at {} (median of {FORTNIGHT} days, interquartile range {} h); in \
@@ -231,5 +231,5 @@ fn too_few(now: usize, before: usize) -> Option<Outcome> {
     } else {
         return None;
     };
-    Some(skipped(Kind::SleepTiming, Some(METRIC), reason, have, need))
+    Some(skipped(Kind::SleepTiming, Some(SLEEP), reason, have, need))
 }
