@@ -2,16 +2,15 @@
 
 use crate::model::registry::MetricKind;
 
-use super::days::{Daily, last};
+use super::days::{BASELINE, Daily, LEAST_OF_WEEK, WEEK, last};
 use super::draft::{Draft, Look, shown, shown_change, skipped};
 use super::metric::Metric;
 use super::report::{Comparison, Kind, Outcome};
 use super::statistics::{median, robust_z, shift, slope};
 
-const WEEK: usize = 7;
-const BASELINE: usize = 28;
-/// The fewest days with a value in the week.
-const LEAST_OF_WEEK: usize = 5;
+/// The fewest days with a value before the week: for metrics of the heart, and for activity.
+const LEAST_OF_HEART: usize = 14;
+const LEAST_OF_ACTIVITY: usize = 20;
 /// A smaller score is within the usual range.
 const LEAST_Z: f64 = 2.0;
 /// The smallest change of the resting heart rate that is reported, in beats per minute.
@@ -82,7 +81,7 @@ fn shifted(
             .map(|value| value.and_then(|value| scale.of(value)))
             .collect(),
     );
-    let compared = match Compared::new(look, kind, metric, &scaled, 14) {
+    let compared = match Compared::new(look, kind, metric, &scaled, LEAST_OF_HEART) {
         Ok(compared) => compared,
         Err(outcome) => return outcome,
     };
@@ -118,7 +117,7 @@ fn shifted(
 /// neither more nor less, and nothing to tell.
 pub(super) fn activity(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let kind = Kind::ActivityChange;
-    let compared = match Compared::new(look, kind, metric, values, 20) {
+    let compared = match Compared::new(look, kind, metric, values, LEAST_OF_ACTIVITY) {
         Ok(compared) => compared,
         Err(outcome) => return outcome,
     };

@@ -13,6 +13,13 @@ use crate::model::zone::Zone;
 
 use super::report::Coverage;
 
+/// The days that are compared with those before.
+pub(super) const WEEK: usize = 7;
+/// The fewest days with a value in the week.
+pub(super) const LEAST_OF_WEEK: usize = 5;
+/// The days before, four weeks, that say what is usual.
+pub(super) const BASELINE: usize = 28;
+
 /// Days of a zone.
 #[derive(Clone, Debug)]
 pub struct Days {

@@ -6,7 +6,7 @@ use crate::query::ground::events::PLATFORM_VISITS;
 use crate::query::ground::turn::Turn;
 use crate::query::places::stays;
 
-use super::days::{Daily, Days, last};
+use super::days::{Daily, Days, WEEK, last};
 use super::draft::{Draft, Look, shown, skipped};
 use super::earlier_places::EarlierPlaces;
 use super::report::{Comparison, Evidence, Kind, Outcome};
@@ -15,9 +15,7 @@ use super::report::{Comparison, Evidence, Kind, Outcome};
 const SAME: f64 = 1.0;
 /// Shorter stays are stops on the way.
 const LEAST_STAY: i64 = 30 * MICROS_PER_MINUTE;
-/// The days in which a new place can be found.
-const WEEK: usize = 7;
-/// The days before, in which it was not visited.
+/// The days before the week in which a new place can be found: it was not visited then.
 const DAYS_BEFORE: usize = 90;
 const LEAST_DAYS: usize = 14;
 

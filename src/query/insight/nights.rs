@@ -6,7 +6,7 @@
 
 use crate::model::time::{Instant, MICROS_PER_DAY, MICROS_PER_HOUR, TimeRange};
 
-use super::days::{Daily, Days, last};
+use super::days::{BASELINE, Daily, Days, LEAST_OF_WEEK, WEEK, last};
 use super::draft::{Draft, Look, shown, shown_change, shown_clock, skipped};
 use super::metric::SLEEP;
 use super::report::{Comparison, Coverage, Evidence, Kind, Outcome};
@@ -14,11 +14,8 @@ use super::statistics::{clock_times, interquartile_range, median, moved_near, ro
 
 /// The time without sleep that separates two cycles; the default of the routes.
 pub(super) const CYCLE_GAP: i64 = 2 * MICROS_PER_HOUR;
-const WEEK: usize = 7;
-const LEAST_OF_WEEK: usize = 5;
 const FORTNIGHT: usize = 14;
 const LEAST_OF_FORTNIGHT: usize = 10;
-const BASELINE: usize = 28;
 const LEAST_OF_BASELINE: usize = 20;
 /// The least sleep that adults need, by the consensus of the sleep societies (AASM and SRS).
 const USUAL_TARGET: f64 = 7.0;
