@@ -19,9 +19,9 @@ use crate::model::time::{Instant, TimeRange};
 /// What to read of a partition.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct Selection {
-    /// Rows that intersect one of these are selected,
+    /// Only rows that intersect one of these are selected.
     pub windows: Arc<[TimeRange]>,
-    /// and only those that begin in this, if it is given.
+    /// If given, only rows that begin in this are selected.
     pub begins: Option<TimeRange>,
 }
 
