@@ -80,10 +80,7 @@ impl<Authority> Questions<Authority> {
                 counting_of_amounts(&partition.data_type).unwrap_or(Counting::Everything),
             ),
             calculations: Vec::new(),
-            gaps: Gaps {
-                drop: true,
-                replace: false,
-            },
+            gaps: Gaps::DROPPED,
             chosen_sources: chosen.to_vec(),
         };
         let one = AskedSeries {

@@ -89,10 +89,7 @@ impl<Authority> Questions<Authority> {
                 counting: Counting::Everything,
             },
             calculations: functions.iter().map(|function| calculation(*function)).collect(),
-            gaps: Gaps {
-                drop: true,
-                replace: false,
-            },
+            gaps: Gaps::DROPPED,
             chosen_sources: Vec::new(),
         };
         let whole = TimeRange::new(grid.edge(0), grid.edge(grid.len()));

@@ -41,6 +41,14 @@ pub struct Gaps {
     pub replace: bool,
 }
 
+impl Gaps {
+    /// Rows without a value are left out.
+    pub const DROPPED: Self = Self {
+        drop: true,
+        replace: false,
+    };
+}
+
 impl SeriesSpec {
     /// Bins times columns, without the column of times.
     #[must_use]

@@ -114,10 +114,7 @@ pub async fn sleep_cycles_extended(
         zone: Zone::UTC,
         calculations: &query.calculations,
         parameter: CALCULATIONS,
-        gaps: Gaps {
-            drop: true,
-            replace: false,
-        },
+        gaps: Gaps::DROPPED,
         units: query.units,
     };
     let metrics = computation.of_each(named).await?;

@@ -150,10 +150,7 @@ async fn amounts(
         zone: Zone::UTC,
         measure: Measure::Amounts(counting),
         calculations: Vec::new(),
-        gaps: Gaps {
-            drop: true,
-            replace: false,
-        },
+        gaps: Gaps::DROPPED,
         chosen_sources: Vec::new(),
     };
     let ranking = Arc::clone(&source.meant.ranking);
