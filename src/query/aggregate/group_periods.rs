@@ -144,10 +144,13 @@ impl Computed<1> for Finite {
         let Some(numbers) = numbers.as_primitive_opt::<Float64Type>() else {
             return internal_err!("sums and means are numbers");
         };
-        let finite: Float64Array =
-            numbers.unary_opt(|number| Some(number).filter(|number| number.is_finite()));
-        Ok(Arc::new(finite))
+        Ok(Arc::new(finite(numbers)))
     }
+}
+
+/// The numbers, but for those that are too large to be one.
+pub(super) fn finite(numbers: &Float64Array) -> Float64Array {
+    numbers.unary_opt(|number| Some(number).filter(|number| number.is_finite()))
 }
 
 pub(super) fn measure(

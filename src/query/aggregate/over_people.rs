@@ -26,7 +26,7 @@ use crate::query::statistic::Statistic;
 use crate::query::{Order, Prepared, QueryError, Questions, Scope};
 
 use super::cell_limit::Cells;
-use super::group_periods::{column, definition, each_row, grouped, measure, ordering};
+use super::group_periods::{column, definition, each_row, finite, grouped, measure, ordering};
 use super::held_rows::HeldRowsExec;
 use super::spec::{AggregateMeasure, TIME};
 
@@ -186,10 +186,7 @@ impl ReportedPeriods {
             if *field.data_type() != ArrowType::Float64 {
                 return Arc::clone(column);
             }
-            let numbers = column.as_primitive::<Float64Type>();
-            let finite: Float64Array =
-                numbers.unary_opt(|number| Some(number).filter(|number| number.is_finite()));
-            Arc::new(finite)
+            Arc::new(finite(column.as_primitive::<Float64Type>()))
         });
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns.collect())?)
     }
