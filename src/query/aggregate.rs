@@ -38,13 +38,14 @@ use super::ground::computed::{projected, projector};
 use super::ground::operator::Plan;
 use super::ground::prepared;
 use super::ground::typed_partition::{bind_all, refuse_private, refuse_private_fields};
+use super::series::TIME;
 use super::{Prepared, QueryError, Questions, Scope, TypedPartition};
 use cell_limit::{CellLimitExec, Cells};
 use group_periods::{Measured, aggregated, by_time, ordering};
 use groups::GroupLimitExec;
 use partition_part::PartitionPart;
 use period::PeriodStart;
-use spec::{MEASURED, SUMMED, TIME};
+use spec::{MEASURED, SUMMED};
 
 pub use super::ground::errors::{AggregateError, MOST_GROUP_FIELDS};
 pub use groups::{Excess, MOST_GROUPS};

@@ -34,4 +34,4 @@ pub use calculation::Calculation;
 pub use prepare::AskedSeries;
 pub use ranking::Ranking;
 pub(in crate::query) use series_exec::SeriesExec;
-pub use spec::{Gaps, SeriesSpec};
+pub use spec::{Gaps, SeriesSpec, TIME};

@@ -15,13 +15,13 @@ use crate::query::ground::measure::{are_spread, counting_of_amounts};
 use crate::query::ground::operator::Plan;
 use crate::query::ground::rollups::ROLLUP_LONG;
 use crate::query::series::{
-    AmountsByGroupExec, AmountsSpec, AskedSeries, Counting, Gaps, Measure, Ranking, SeriesSpec,
+    AmountsByGroupExec, AmountsSpec, AskedSeries, Counting, Gaps, Measure, Ranking, SeriesSpec, TIME,
 };
 use crate::query::{QueryError, Questions, TypedPartition};
 
 use super::groups::{self, MOST_GROUPS};
 use super::partition_part::PartitionPart;
-use super::spec::{AggregateSpec, MEASURED, SUMMED, TIME};
+use super::spec::{AggregateSpec, MEASURED, SUMMED};
 
 /// Whether the spec sums amounts that are spread over time.
 pub(super) fn are_summed(partition: &TypedPartition, spec: &AggregateSpec) -> bool {

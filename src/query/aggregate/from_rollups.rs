@@ -17,7 +17,9 @@ use crate::people::preferences::SourcesByRecency;
 use crate::query::ground::operator::Plan;
 use crate::query::ground::rollups::Kind;
 use crate::query::series::rollups::RollupsAsked;
-use crate::query::series::{Base, Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
+use crate::query::series::{
+    Base, Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec, TIME,
+};
 use crate::query::statistic::Statistic;
 use crate::query::{QueryError, Questions};
 use crate::store::rollups::Step;
@@ -25,7 +27,6 @@ use crate::store::rollups::Step;
 use super::amounts::are_summed;
 use super::group_periods::{Measured, aggregated, by_time};
 use super::partition_part::PartitionPart;
-use super::spec::TIME;
 
 impl<Authority> Questions<Authority> {
     /// The periods of `grid` with the requested functions, where rollups can replace all samples.

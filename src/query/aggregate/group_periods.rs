@@ -25,10 +25,11 @@ use crate::query::Order;
 use crate::query::ground::computed::{Computed, computed, with_replaced};
 use crate::query::ground::operator::Plan;
 use crate::query::ground::partitions_in_turn::{in_one_partition, merged};
+use crate::query::series::TIME;
 use crate::query::statistic::Statistic;
 use crate::query::together::Together;
 
-use super::spec::{AggregateMeasure, AggregateSpec, MEASURED, SUMMED, TIME};
+use super::spec::{AggregateMeasure, AggregateSpec, MEASURED, SUMMED};
 
 /// Merges several plans by time into one, which has at least the columns of `groups`.
 pub(super) fn by_time(mut plans: Vec<Plan>, groups: Vec<SchemaRef>) -> Result<Plan> {
@@ -148,7 +149,7 @@ impl Computed<1> for Finite {
     }
 }
 
-/// The numbers, but for those that are too large to be one.
+/// The numbers, and null for those that are too large to be one.
 pub(super) fn finite(numbers: &Float64Array) -> Float64Array {
     numbers.unary_opt(|number| Some(number).filter(|number| number.is_finite()))
 }

@@ -22,13 +22,14 @@ use futures::StreamExt as _;
 use crate::query::engine::deadline_passed;
 use crate::query::ground::operator::Plan;
 use crate::query::ground::partitions_in_turn::in_one_partition;
+use crate::query::series::TIME;
 use crate::query::statistic::Statistic;
 use crate::query::{Order, Prepared, QueryError, Questions, Scope};
 
 use super::cell_limit::Cells;
 use super::group_periods::{column, definition, each_row, finite, grouped, measure, ordering};
 use super::held_rows::HeldRowsExec;
-use super::spec::{AggregateMeasure, TIME};
+use super::spec::AggregateMeasure;
 
 /// The column with the number of people who have a part in a row.
 const PARTICIPANTS: &str = "participants";

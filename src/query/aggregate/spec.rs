@@ -11,10 +11,9 @@ use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::query::Order;
 use crate::query::filter::Condition;
+use crate::query::series::TIME;
 use crate::query::statistic::Statistic;
 
-/// The column of the answer that says when a period begins.
-pub(super) const TIME: &str = "time";
 /// The value on its way through a plan. Names of fields are printable, so no field can have this name.
 pub(super) const MEASURED: &str = "\u{1}measured";
 /// The column that is added up: the same value, or a part of an amount.

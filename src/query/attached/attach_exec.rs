@@ -25,7 +25,7 @@ use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::row_sizes::bytes_of_rows;
 use crate::query::ground::row_times::micros_of;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
-use crate::query::series::{Ranking, SeriesExec, SeriesSpec};
+use crate::query::series::{Ranking, SeriesExec, SeriesSpec, TIME};
 
 /// The number of cycles in a batch, which is small because their windows are long lists.
 const CYCLES: usize = 128;
@@ -67,7 +67,7 @@ pub(super) struct Attached {
 impl Attached {
     fn item_fields(&self) -> Fields {
         let series = self.spec.schema();
-        let names = ["time", "value"].into_iter().chain(
+        let names = [TIME, "value"].into_iter().chain(
             self.spec
                 .calculations
                 .iter()

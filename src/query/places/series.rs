@@ -120,7 +120,7 @@ impl Step for PlaceSeries {
 
     fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
         let schema = Self::schema();
-        let order = ascending(&schema, &["slice_time"]);
+        let order = ascending(&schema, &[SLOT]);
         one_partition(schema, order)
     }
 

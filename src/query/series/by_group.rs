@@ -33,6 +33,7 @@ use super::contest::Sample;
 use super::ranking::Ranking;
 use super::resolve::Resolver;
 use super::rows::{RowReader, Rows};
+use super::spec::TIME;
 use groups::{Groups, SplitLimit};
 use parts::Parts;
 
@@ -66,7 +67,7 @@ pub(in crate::query) type AmountsByGroupExec = Operator<AmountsByGroup>;
 impl AmountsByGroupExec {
     pub(in crate::query) fn try_new(input: Plan, spec: AmountsSpec) -> Result<Self> {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some(spec.zone.written().into()));
-        let mut fields: Vec<FieldRef> = vec![Arc::new(Field::new("time", time, false))];
+        let mut fields: Vec<FieldRef> = vec![Arc::new(Field::new(TIME, time, false))];
         let schema = input.schema();
         for name in &spec.group {
             fields.push(Arc::new(schema.field_with_name(name)?.clone()));

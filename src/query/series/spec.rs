@@ -16,6 +16,9 @@ use crate::store::rollups::Step;
 
 use super::calculation::{Calculation, Form};
 
+/// The column with the beginning of each bin, also where periods are aggregated.
+pub const TIME: &str = "time";
+
 /// One metric on a grid. Equal specs give equal answers on equal data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SeriesSpec {
@@ -61,7 +64,7 @@ impl SeriesSpec {
     pub fn schema(&self) -> SchemaRef {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some(self.zone.written().into()));
         let mut fields = vec![
-            Field::new("time", time, false),
+            Field::new(TIME, time, false),
             Field::new(&self.column, DataType::Float64, true),
         ];
         fields.extend(self.calculations.iter().map(|calculation| {
