@@ -3,7 +3,8 @@
 //! A plan may hold stored values: ids of dead rows, paths of files, definitions. For operators that read and
 //! compute, the text has names, columns and counts, and no value. Counts are shown to the owner only: a
 //! reader of shared data could learn from them how much data is not shared. Only what the author of an SQL
-//! query wrote is shown again. Knows plans only.
+//! query wrote is shown again. Knows plans, and by their types the operators whose
+//! details it shows.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
