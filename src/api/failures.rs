@@ -288,7 +288,8 @@ impl From<QueryError> for ApiError {
             QueryError::Columns(error) => invalid(["query", "columns"], error.to_string()),
             QueryError::Filter(error) => invalid(["query", "filter"], error.to_string()),
             QueryError::Aggregate(error @ AggregateError::NoValue(_)) => {
-                invalid(["path", "data_type"], error.to_string())
+                let detail = format!("{error}; count them at /data/v1alpha1/event");
+                invalid(["path", "data_type"], detail)
             }
             QueryError::Aggregate(error) => invalid(["query", "group"], error.to_string()),
             QueryError::Store(error) => error.into(),

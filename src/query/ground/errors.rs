@@ -61,7 +61,7 @@ pub enum AggregateError {
         beginning(.0)
     )]
     NotScalar(String),
-    #[error("records of {0} have no value to sum up; count them at /data/v1alpha1/event")]
+    #[error("records of {0} have no value to sum up")]
     NoValue(TypeId),
 }
 
