@@ -87,7 +87,7 @@ pub async fn sql(
 }
 
 async fn explained(app: &AppState, prepared: &Prepared, show: Show) -> Result<Prepared, ApiError> {
-    let explain = if show == Show::Run {
+    let explain = if show == Show::Analysis {
         Explain::Analyze
     } else {
         Explain::Plan

@@ -45,8 +45,8 @@ pub enum Show {
     Rows,
     /// EXPLAIN: the plan of the query.
     Plan,
-    /// EXPLAIN ANALYZE: the plan after running it.
-    Run,
+    /// EXPLAIN ANALYZE: the plan, and what running it took.
+    Analysis,
 }
 
 /// The parser's own limit, which counts differently from this module's.
@@ -193,7 +193,11 @@ fn shown(explain: &ExplainStatement, text: &QueryText) -> Result<Show, SqlError>
             message: "EXPLAIN has one form; use EXPLAIN or EXPLAIN ANALYZE alone".to_owned(),
         });
     }
-    Ok(if options.analyze { Show::Run } else { Show::Plan })
+    Ok(if options.analyze {
+        Show::Analysis
+    } else {
+        Show::Plan
+    })
 }
 
 fn refused(text: &QueryText, show: Show) -> SqlError {
