@@ -75,31 +75,17 @@ pub(in crate::query::sql) fn read(
     let ControlFlow::Continue(()) = change_through(query, &mut not_exists::NotPlacement);
     let placed = |refused: Refusal| SqlFailure::Refused(placed(text, refused));
     let mut hidden = HiddenNames::of(query);
-    if let ControlFlow::Break(name) = change_through(query, &mut hidden) {
-        return Err(placed(name));
-    }
-    if let ControlFlow::Break(fetch) = change_through(query, &mut FetchedRows) {
-        return Err(placed(fetch));
-    }
-    if let ControlFlow::Break(window) = change_through(query, &mut NamedWindows::default()) {
-        return Err(placed(window));
-    }
-    if let ControlFlow::Break(column) = change_through(query, &mut ReplacedColumns) {
-        return Err(placed(column));
-    }
+    finished(change_through(query, &mut hidden)).map_err(placed)?;
+    finished(change_through(query, &mut FetchedRows)).map_err(placed)?;
+    finished(change_through(query, &mut NamedWindows::default())).map_err(placed)?;
+    finished(change_through(query, &mut ReplacedColumns)).map_err(placed)?;
     sorted_columns::name_by_tables(query);
     let ControlFlow::Continue(()) = change_through(query, &mut ShortTexts);
-    if let ControlFlow::Break(clause) = look_through(query, &mut Clauses::default()) {
-        return Err(placed(clause));
-    }
+    finished(look_through(query, &mut Clauses::default())).map_err(placed)?;
     bind(query, text, parameters)?;
     let ControlFlow::Continue(()) = change_through(query, &mut WithSeconds);
-    if let ControlFlow::Break(row) = change_through(query, &mut Rows::default()) {
-        return Err(placed(row));
-    }
-    if let ControlFlow::Break(comparison) = change_through(query, &mut AnyItems::default()) {
-        return Err(placed(comparison));
-    }
+    finished(change_through(query, &mut Rows::default())).map_err(placed)?;
+    finished(change_through(query, &mut AnyItems::default())).map_err(placed)?;
     if let ControlFlow::Break(message) = look_through(query, &mut Repeated::default()) {
         return Err(SqlError::without_place(message).into());
     }
@@ -148,6 +134,14 @@ fn parsed(text: &QueryText) -> Result<(Statement, Show), SqlError> {
             Ok((*explain.statement, show))
         }
         statement => Ok((statement, Show::Rows)),
+    }
+}
+
+/// A walk that was broken off is an error.
+fn finished(walk: ControlFlow<Refusal>) -> Result<(), Refusal> {
+    match walk {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(refused) => Err(refused),
     }
 }
 
