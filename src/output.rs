@@ -15,6 +15,7 @@ mod columns;
 mod delimited;
 mod dictionaries;
 mod encoder;
+mod flattened_members;
 mod forms;
 mod ipc;
 mod listed;
@@ -25,7 +26,6 @@ mod parquet_file;
 mod portable;
 mod rows;
 mod spool;
-mod spread;
 mod steps;
 mod stream;
 #[cfg(test)]

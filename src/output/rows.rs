@@ -13,7 +13,7 @@ use super::SPREAD;
 use super::cells::{Cells, Style};
 use super::chunks::{CHUNK, Chunks};
 use super::encoder::{EncodeError, Encoder, Progress, refuse_long_row};
-use super::spread::{Broken, Names, for_each_member, merge};
+use super::flattened_members::{Broken, Names, for_each_member, merge};
 use super::steps::{Column, Steps};
 use super::text::write_json_string;
 use crate::model::registry::is_json_text;

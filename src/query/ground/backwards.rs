@@ -19,8 +19,8 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 
+use super::estimated_starts::starts_of_parts;
 use super::operator::Plan;
-use super::spread::starts_of_parts;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 

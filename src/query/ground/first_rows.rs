@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::spread::starts_of_parts;
+use super::estimated_starts::starts_of_parts;
 use crate::model::time::Instant;
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 

@@ -29,7 +29,7 @@ use futures::{Stream, StreamExt as _};
 use crate::query::ground::row_sizes::bytes_of_rows;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
 
-use super::widths::{spread, widest};
+use super::widths::{widest, widest_unnested};
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +45,7 @@ const MOMENT: Duration = Duration::from_millis(10);
 /// The most bytes of a row that a join may repeat.
 const WIDEST_ROW: usize = 16 << 10;
 /// The most bytes that a row may become when its lists are unnested.
-const MOST_SPREAD: usize = 16 << 20;
+const MOST_UNNESTED: usize = 16 << 20;
 /// The most values that windows keep until they have seen the last row: they are computed all at once.
 const MOST_KEPT: usize = 1 << 20;
 
@@ -81,7 +81,7 @@ fn above(plan: Arc<dyn ExecutionPlan>, used: Use, usual: usize) -> Result<Arc<dy
                     windows,
                     released: Arc::clone(&count),
                 },
-                _ if plan.is::<UnnestExec>() => Use::Spread,
+                _ if plan.is::<UnnestExec>() => Use::Unnested,
                 _ => Use::Any,
             };
             above(child, used, usual)
@@ -123,7 +123,7 @@ enum Use {
         released: Arc<AtomicUsize>,
     },
     /// It unnests their lists into rows.
-    Spread,
+    Unnested,
 }
 
 /// A guard above one operator.
@@ -256,11 +256,11 @@ impl GuardedStream {
                 }
                 kept.saturating_mul(self.widest).saturating_mul(windows + 1)
             }
-            Use::Spread => {
-                let spread = spread(&batch);
-                if spread > MOST_SPREAD {
+            Use::Unnested => {
+                let unnested = widest_unnested(&batch);
+                if unnested > MOST_UNNESTED {
                     return exec_err!(
-                        "the lists of a row would become {spread} bytes of rows, and {MOST_SPREAD} are the \
+                        "the lists of a row would become {unnested} bytes of rows, and {MOST_UNNESTED} are the \
                          most; unnest shorter lists, or beside fewer columns"
                     );
                 }

@@ -17,7 +17,7 @@ pub(super) fn widest(batch: &RecordBatch) -> usize {
 }
 
 /// An upper bound on the bytes that one row becomes when its lists are unnested.
-pub(super) fn spread(batch: &RecordBatch) -> usize {
+pub(super) fn widest_unnested(batch: &RecordBatch) -> usize {
     let columns = batch.columns();
     let most = columns.iter().map(|column| elements(column.as_ref())).max();
     let each = columns.iter().map(|column| match items(column.as_ref()) {
@@ -158,8 +158,8 @@ mod tests {
         let text = "x".repeat(100);
         let texts = StringArray::from(vec![text.as_str(); 3]);
         let rows = batch(vec![Arc::new(lists), Arc::new(texts)]);
-        let found = spread(&rows);
+        let found = widest_unnested(&rows);
         assert!((100_000..200_000).contains(&found), "{found}");
-        assert!(spread(&rows.slice(0, 1)) < 1_000);
+        assert!(widest_unnested(&rows.slice(0, 1)) < 1_000);
     }
 }
