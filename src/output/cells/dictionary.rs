@@ -8,7 +8,8 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int32Type};
 
 use super::super::encoder::EncodeError;
-use super::{Cells, Style, all_equal};
+use super::uniform::all_equal;
+use super::{Cells, Style};
 
 /// A dictionary with more values than this is prepared only if the batch has more rows than the dictionary
 /// has values.
