@@ -4,10 +4,10 @@
 //! One engine per process, made at start. Knows plans and streams; does not know what they ask or who reads
 //! the answer.
 
+mod deadlines;
+
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,16 +23,17 @@ use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt, TryStreamExt as _};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::bursts::{Burst, bursts};
 pub use super::ended::{DeadlinePassed, deadline_passed};
-use super::ended::{EndWhenDropped, Ended, hand_down};
+use super::ended::{Ended, hand_down};
 use super::logical::Lookups;
 use super::operator::Plan;
 use super::partitions_in_turn::in_one_partition;
 use super::spill_files::{SpillFiles, told_as_full};
+use deadlines::{Alarm, Deadlines, one_by_one};
 
 /// The most batches that cross to the reader's runtime together, if they are ready.
 const BURST: usize = 8;
@@ -305,99 +306,6 @@ impl Engine {
     }
 }
 
-/// The items of bursts as they come. Where the computation does not yield and so notices no deadline, `alarm`
-/// ends the wait.
-fn one_by_one<T: Send + 'static>(
-    mut receiver: mpsc::Receiver<Burst<T>>,
-    mut alarm: Alarm,
-    waiting: EndWhenDropped,
-    late: fn() -> T,
-) -> impl Stream<Item = T> + Send {
-    let (mut items, mut has_ended) = (Vec::new().into_iter(), false);
-    futures::stream::poll_fn(move |context| {
-        loop {
-            if let Some(item) = items.next() {
-                return Poll::Ready(Some(item));
-            }
-            if has_ended {
-                return Poll::Ready(None);
-            }
-            match receiver.poll_recv(context) {
-                Poll::Ready(Some(burst)) => {
-                    alarm.stop();
-                    (items, has_ended) = (burst.items.into_iter(), burst.is_last);
-                }
-                Poll::Ready(None) => has_ended = true,
-                Poll::Pending => {
-                    ready!(alarm.poll(context));
-                    has_ended = true;
-                    waiting.end();
-                    receiver.close();
-                    return Poll::Ready(Some(late()));
-                }
-            }
-        }
-    })
-}
-
-/// When the next part of an answer is late.
-#[derive(Clone, Copy, Debug)]
-struct Deadlines {
-    /// The longest wait for one part.
-    each: Option<Duration>,
-    /// When every part is late.
-    last: Instant,
-}
-
-impl Deadlines {
-    /// When a part that is begun now is late.
-    fn of_next_part(self) -> Instant {
-        match self.each {
-            Some(each) => self.last.min(Instant::now() + each),
-            None => self.last,
-        }
-    }
-}
-
-/// Rings when a part of an answer has been waited for until its deadline.
-#[derive(Debug)]
-struct Alarm {
-    deadlines: Deadlines,
-    /// The deadline of the part that is waited for.
-    set_to: Option<Instant>,
-    /// Kept from one part to the next, and set anew only when it goes off too early.
-    clock: Option<Pin<Box<Sleep>>>,
-}
-
-impl Alarm {
-    const fn of(deadlines: Deadlines) -> Self {
-        Self {
-            deadlines,
-            set_to: None,
-            clock: None,
-        }
-    }
-
-    fn stop(&mut self) {
-        self.set_to = None;
-    }
-
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let deadlines = self.deadlines;
-        let deadline = *self.set_to.get_or_insert_with(|| deadlines.of_next_part());
-        let clock = self
-            .clock
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
-        loop {
-            ready!(clock.as_mut().poll(context));
-            if clock.deadline() >= deadline {
-                return Poll::Ready(());
-            }
-            clock.as_mut().reset(deadline);
-        }
-    }
-}
-
 fn make_private(directory: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
@@ -412,7 +320,7 @@ mod tests {
     use datafusion::physical_plan::sorts::sort::SortExec;
     use datafusion::physical_plan::union::UnionExec;
 
-    use super::super::ended::{knows_question, refuse_ended};
+    use super::super::ended::knows_question;
     use super::super::operator::ascending;
     use super::super::partitions_in_turn::merged;
     use super::*;
@@ -492,56 +400,5 @@ mod tests {
             late.to_string().contains("the deadline of the question passed"),
             "{late}"
         );
-    }
-
-    #[tokio::test]
-    async fn the_deadline_passes_although_the_computation_never_yields() {
-        let (sender, receiver) = mpsc::channel(READ_AHEAD);
-        let deadlines = Deadlines {
-            each: Some(Duration::from_millis(50)),
-            last: Instant::now() + Duration::from_mins(1),
-        };
-        let ended = Ended::default();
-        let items = one_by_one(receiver, Alarm::of(deadlines), ended.when_dropped(), || 9);
-        let mut items = Box::pin(items);
-        for item in [1, 2] {
-            let burst = Burst {
-                items: vec![item],
-                is_last: false,
-            };
-            sender.send(burst).await.unwrap();
-            assert_eq!(items.next().await, Some(item));
-        }
-        // Nothing else comes.
-        assert_eq!(items.next().await, Some(9));
-        assert_eq!(items.next().await, None);
-        assert!(sender.is_closed());
-        let noticed = ended.noticed_by(async { refuse_ended() }).await;
-        assert!(noticed.is_err());
-    }
-
-    #[tokio::test]
-    async fn each_part_has_its_deadline_and_the_answer_has_one() {
-        let (sender, receiver) = mpsc::channel(READ_AHEAD);
-        let (each, pause) = (Duration::from_millis(400), Duration::from_millis(150));
-        let deadlines = Deadlines {
-            each: Some(each),
-            last: Instant::now() + 2 * each,
-        };
-        let waiting = Ended::default().when_dropped();
-        let mut items = Box::pin(one_by_one(receiver, Alarm::of(deadlines), waiting, || 9));
-        tokio::spawn(async move {
-            let item = || Burst {
-                items: vec![1],
-                is_last: false,
-            };
-            while sender.send(item()).await.is_ok() {
-                tokio::time::sleep(pause).await;
-            }
-        });
-        let begun = Instant::now();
-        while items.next().await == Some(1) {}
-        assert!(begun.elapsed() > each, "{:?}", begun.elapsed());
-        assert_eq!(items.next().await, None);
     }
 }
