@@ -61,6 +61,8 @@ pub struct EngineSettings {
     pub total_deadline: Duration,
 }
 
+/// The memory that every sort keeps for spilling. Many run at a time, and nothing else can use what is
+/// reserved.
 const SPILL_RESERVATION: usize = 1 << 20;
 /// Bytes of address space for the stack of a planner thread, used only as deep as it goes. Four hundred
 /// levels of an expression take some ten thousand bytes each in a build that is not optimised.
@@ -111,8 +113,6 @@ impl Engine {
             .with_target_partitions(1)
             .with_information_schema(false);
         config.options_mut().execution.parquet.schema_force_view_types = false;
-        // What every sort reserves for spilling. Many run at a time, and nothing else can use the reserved
-        // memory.
         config.options_mut().execution.sort_spill_reservation_bytes = SPILL_RESERVATION;
         let state = SessionStateBuilder::new()
             .with_config(config)
