@@ -3,8 +3,8 @@
 //! Positions have two sources: the device (`mobile_os`), which also reports visits, and a maps provider
 //! (`maps`). Raw reads return rows as they were recorded, in the shape that clients know; derived ones (where
 //! at a time, a series of places, stays) use only plausible fixes. Everything is read through permits.
-//! Nothing here knows of requests to Almanac; only [`geocoder`] speaks HTTP, with the service that it asks for
-//! names.
+//! Nothing here knows of requests to Almanac; only [`geocoder`] speaks HTTP, with the service that it asks
+//! for names.
 
 mod as_of;
 pub mod at_time;
