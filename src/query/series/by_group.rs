@@ -155,7 +155,7 @@ impl Amounts {
         };
         Ok(Self {
             schema,
-            reader: RowReader::new(best.then(|| spec.ranking.clone()), false),
+            reader: RowReader::new(best.then(|| spec.ranking.clone())),
             groups: Groups::new(&spec.group, input, limit)?,
             resolver: best.then(|| Resolver::new(clip.clone(), None).apart()),
             clip,

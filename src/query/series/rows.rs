@@ -243,12 +243,17 @@ pub(super) struct RowReader {
 
 impl RowReader {
     /// Without a ranking, all rows have the same standing.
-    pub(super) const fn new(ranking: Option<Ranking>, ids: bool) -> Self {
+    pub(super) const fn new(ranking: Option<Ranking>) -> Self {
         Self {
             ranking,
-            ids,
+            ids: false,
             dictionary: None,
         }
+    }
+
+    /// Reads ids too, if they are needed.
+    pub(super) fn with_ids(self, needed: bool) -> Self {
+        Self { ids: needed, ..self }
     }
 
     pub(super) fn read(&mut self, batch: &RecordBatch) -> Result<Rows> {

@@ -96,7 +96,7 @@ impl Step for Series {
             (spec.measure.counting() == Counting::BestSource).then(|| Ranking::clone(&self.ranking));
         let rows = SeriesRows {
             input: Some(only(inputs)?.open()?),
-            reader: RowReader::new(ranking, spec.needs_ids()),
+            reader: RowReader::new(ranking).with_ids(spec.needs_ids()),
             evaluator,
             output: Output::new(spec, task.schema()),
             turn: Turn::new(),
