@@ -3,7 +3,6 @@
 mod report;
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
