@@ -23,7 +23,6 @@ use arrow::datatypes::{
 
 use self::dictionary::Dictionary;
 use self::structure::Structure;
-use self::uniform::all_equal;
 use super::encoder::EncodeError;
 use super::times::{DateText, InstantText};
 use super::zones::Zone;

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde_json::Value;
 
-use crate::api::answer::{Sending, listing};
+use crate::api::answer::Sending;
 use crate::api::app::{App, AppState};
 use crate::api::entry_columns::ENTRY;
 use crate::api::extract::{Checked, Path};

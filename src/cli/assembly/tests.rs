@@ -101,7 +101,7 @@ struct Wanted {
 
 impl FromParams for Wanted {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (from, number) = (params.owner(), params.number("number"));
+        let (from, number) = (params.owner(), params.number_from("number", 0.0));
         Some(Self {
             from: from.unwrap_or(PERSON),
             number: number.unwrap_or(1.0),
