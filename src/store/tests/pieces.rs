@@ -4,6 +4,7 @@ use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use futures::TryStreamExt as _;
 use parquet::arrow::ParquetRecordBatchStreamBuilder;
+use parquet::file::metadata::RowGroupMetaData;
 
 use super::super::arrange::{present_columns, sort_rows, with_columns, without_null_columns};
 use super::super::files::PieceFiles;
@@ -115,7 +116,7 @@ async fn row_groups_of_long_rows_are_small() {
     let place = ObjectPlace::new(path, pieces[0].bytes, *footer);
     let file = files.open(&place).await.unwrap();
     let groups = file.metadata().row_groups().iter();
-    let groups: Vec<i64> = groups.map(|group| group.num_rows()).collect();
+    let groups: Vec<i64> = groups.map(RowGroupMetaData::num_rows).collect();
     assert_eq!(groups[0], 131_072);
     // The second has the other usual rows, and long ones as long as rows are short on average.
     let of_long_rows = &groups[2..];
