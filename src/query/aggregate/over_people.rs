@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, UInt32Array};
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType as ArrowType, Field, Float64Type, Int64Type, Schema, SchemaRef};
 use datafusion::common::Result;
@@ -203,7 +203,7 @@ impl ReportedPeriods {
 mod tests {
     use std::io::ErrorKind;
 
-    use arrow::array::{Array as _, TimestampMicrosecondArray};
+    use arrow::array::{Array as _, Float64Array, TimestampMicrosecondArray};
     use arrow::datatypes::{TimeUnit, TimestampMicrosecondType};
     use datafusion::common::DataFusionError;
     use datafusion::datasource::memory::MemorySourceConfig;
