@@ -6,8 +6,9 @@
 //! what is selected in both, so the first is written as `t.k`, and then the second as a position, because the
 //! planner does not tell both names in one ORDER BY apart.
 //!
-//! Only of the outermost SELECT, whose columns can be planned under other names than their own. Knows the
-//! grammar only.
+//! Only in the outermost SELECT, whose columns can be planned under other names than their own, and where it
+//! is certain what a name means: one table is read, and no query stands within what sorts or filters groups.
+//! Knows the grammar only.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -15,12 +16,12 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
-    Value, VisitorMut,
+    Value, Visit, Visitor, VisitorMut,
 };
 
 use super::short_texts::{column_cut, column_made_from, last_name};
 use crate::query::sql::naming::planned_name;
-use crate::query::sql::walking::change_through;
+use crate::query::sql::walking::{change_through, look_through};
 
 /// Names such columns by their tables.
 pub(super) fn name_by_tables(query: &mut Query) {
@@ -31,7 +32,8 @@ pub(super) fn name_by_tables(query: &mut Query) {
         return;
     };
     // Rows that are distinct are sorted by what is selected, and by nothing else.
-    if select.distinct.is_some() {
+    let within_groups = [&select.having, &select.qualify];
+    if select.distinct.is_some() || has_queries(sorted) || within_groups.into_iter().any(has_queries) {
         return;
     }
     let alone: HashSet<String> = sorted
@@ -69,6 +71,18 @@ pub(super) fn name_by_tables(query: &mut Query) {
     }
 }
 
+fn has_queries(part: &impl Visit) -> bool {
+    struct Queries;
+    impl Visitor for Queries {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+            ControlFlow::Break(())
+        }
+    }
+    look_through(part, &mut Queries).is_break()
+}
+
 /// A column of a table of which SELECT has a part under its name.
 struct CutColumn {
     /// Named by its table.
@@ -104,27 +118,25 @@ fn cut_columns(select: &Select, alone: &HashSet<String>) -> HashMap<String, CutC
     cut
 }
 
-/// The column with the name of its table, if that is certain: it stands there, or there is one table only.
+/// The column with the name of its table, if it is one of the only table that is read.
 fn named_by_table(column: &Expr, from: &[TableWithJoins]) -> Option<Expr> {
-    let tables = from
-        .iter()
-        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
-    let tables: Vec<Option<Vec<Ident>>> = tables.map(table_name).collect();
+    let [from] = from else {
+        return None;
+    };
+    if !from.joins.is_empty() {
+        return None;
+    }
+    let table = table_name(&from.relation)?;
     match column {
         Expr::Identifier(name) => {
-            let [Some(table)] = tables.as_slice() else {
-                return None;
-            };
             let names = table.iter().chain([name]).cloned();
             Some(Expr::CompoundIdentifier(names.collect()))
         }
         // Members of columns are written in the same way, and are none.
         Expr::CompoundIdentifier(names) => {
-            let (_, table) = names.split_last()?;
+            let (_, named) = names.split_last()?;
             let planned = |names: &[Ident]| -> Vec<String> { names.iter().map(planned_name).collect() };
-            let table = planned(table);
-            let mut known = tables.iter().flatten();
-            let is_table = known.any(|known| planned(known).ends_with(&table));
+            let is_table = planned(&table).ends_with(&planned(named));
             is_table.then(|| column.clone())
         }
         _ => None,
@@ -238,7 +250,7 @@ fn name_alone(expr: &Expr) -> Option<&Ident> {
 fn name(item: &SelectItem) -> Option<String> {
     let name = match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(alias),
-        SelectItem::UnnamedExpr(expr) => column_made_from(expr).and_then(last_name),
+        SelectItem::UnnamedExpr(expr) => column_made_from(expr).or(column_cut(expr)).and_then(last_name),
         _ => None,
     };
     name.map(planned_name)
@@ -289,7 +301,7 @@ mod tests {
             ),
             ("SELECT n, k::VARCHAR(2) FROM t ORDER BY k, k + 1", "2, t.k + 1"),
             (
-                "SELECT a.k::VARCHAR(2) FROM t AS a JOIN t AS b ON a.n = b.n ORDER BY length(k)",
+                "SELECT a.k::VARCHAR(2) FROM t AS a ORDER BY length(k)",
                 "length(a.k)",
             ),
             (
@@ -299,10 +311,6 @@ mod tests {
             (
                 "SELECT k::VARCHAR(2), max(k) FROM t GROUP BY k::VARCHAR(2) ORDER BY max(k), length(k)",
                 "max(t.k), length(k)",
-            ),
-            (
-                "SELECT k::VARCHAR(2) FROM t ORDER BY (SELECT max(k) FROM u), length(k)",
-                "(SELECT max(k) FROM u), length(t.k)",
             ),
         ] {
             let (selected, _) = text.split_once(" ORDER BY ").unwrap();
@@ -323,6 +331,10 @@ mod tests {
             "SELECT DISTINCT k::VARCHAR(2) FROM t ORDER BY length(k)",
             "SELECT *, k::VARCHAR(2) FROM t ORDER BY length(k), k",
             "SELECT k::VARCHAR(2) FROM t JOIN u ON t.n = u.n ORDER BY length(k)",
+            "SELECT a.k::VARCHAR(2) FROM t AS a JOIN t AS b ON a.n = b.n ORDER BY length(k)",
+            "SELECT k::VARCHAR(2) FROM t ORDER BY (SELECT max(k) FROM u), length(k)",
+            "SELECT k::VARCHAR(2) FROM t GROUP BY k HAVING k IN (SELECT k FROM u) ORDER BY length(k)",
+            "SELECT (k)::VARCHAR(2) FROM t ORDER BY length(k)",
             "SELECT s.k::VARCHAR(2) FROM t ORDER BY length(k)",
             "SELECT k::VARCHAR(2) FROM t HAVING k = 'a' ORDER BY n",
             "SELECT k::VARCHAR(2) FROM (SELECT k FROM t) ORDER BY length(k)",
