@@ -260,8 +260,8 @@ impl GuardedStream {
                 let unnested = widest_unnested(&batch);
                 if unnested > MOST_UNNESTED {
                     return exec_err!(
-                        "the lists of a row would become {unnested} bytes of rows, and {MOST_UNNESTED} are the \
-                         most; unnest shorter lists, or beside fewer columns"
+                        "the lists of a row would become {unnested} bytes of rows, and {MOST_UNNESTED} are \
+                         the most; unnest shorter lists, or beside fewer columns"
                     );
                 }
                 bytes_of_rows(&batch)
