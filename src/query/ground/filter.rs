@@ -17,3 +17,4 @@ pub use binding::{Bound, bind, bind_each};
 pub use condition::{Comparand, Comparison, Condition, LabelComparison, asked_fields, parse_all};
 pub use errors::{FilterError, MOST_FILTER_BYTES, MOST_FILTERS};
 pub use field::{StoredField, field_of, refuse_private, unknown_field};
+pub use label::tested_while_reading;

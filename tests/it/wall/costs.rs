@@ -277,6 +277,25 @@ fn letters(count: usize) -> String {
 }
 
 #[tokio::test]
+async fn a_pattern_that_is_too_costly_for_a_text_is_refused_where_the_text_is_in_an_object() {
+    let almanac = Setup::default().busy_upkeep().start();
+    let person = almanac.person();
+    let annotation = json!({"recorded_at": instant(1), "value": 1, "note": letters(1_000_000)});
+    person.records("NumericAnnotation", &[annotation]).await;
+    almanac.until_objects(1).await;
+    let costly = r#"NumericAnnotation{note=~"[ab]*a[ab]{2000}c"}"#;
+    for refused in [costly.to_owned(), format!("{costly}[1h] @ {}", DAY + 60)] {
+        assert_eq!(
+            selected(&person, &refused).await.faults(),
+            ["query.q"],
+            "{refused}"
+        );
+    }
+    let cheap = selected(&person, r#"NumericAnnotation{note=~"[ab]+"}"#).with("output", "json");
+    assert_eq!(cheap.await.must_be(200).rows().len(), 1);
+}
+
+#[tokio::test]
 async fn a_pattern_that_is_too_costly_for_a_text_is_refused() {
     let person = person();
     let note = letters(1_000_000);

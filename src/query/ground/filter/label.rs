@@ -11,6 +11,7 @@ use datafusion::functions_nested::expr_fn::cardinality;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction_opt, split_conjunction};
 use datafusion::prelude::not;
 use regex::RegexBuilder;
 
@@ -36,6 +37,20 @@ pub(super) fn bind(
         LabelComparison::Matches => matches(condition, field, text),
         LabelComparison::MatchesNot => Ok(not(matches(condition, field, text)?)),
     }
+}
+
+/// What of a condition may be tested while rows are read from files, to skip others of their pages. Who reads
+/// them reports an error as a text, from which nobody can tell a text that is too costly for its pattern from
+/// a failure; so patterns wait until the rows are there.
+pub fn tested_while_reading(condition: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
+    let parts = split_conjunction(condition).into_iter();
+    conjunction_opt(parts.filter(|part| !has_pattern(part)).cloned())
+}
+
+fn has_pattern(part: &Arc<dyn PhysicalExpr>) -> bool {
+    let function = part.downcast_ref::<ScalarFunctionExpr>();
+    function.is_some_and(|function| function.fun().inner().is::<TextMatches>())
+        || part.children().into_iter().any(has_pattern)
 }
 
 fn equals(condition: &Condition, field: StoredField, text: &str) -> Result<Expr, FilterError> {
@@ -188,8 +203,30 @@ impl ScalarUDFImpl for TextMatches {
 #[cfg(test)]
 mod tests {
     use datafusion::arrow::array::StringArray;
+    use datafusion::arrow::datatypes::{Field, Schema};
+    use datafusion::common::DFSchema;
+    use datafusion::logical_expr::col;
+    use datafusion::prelude::SessionContext;
 
     use super::*;
+
+    #[test]
+    fn patterns_are_not_tested_while_rows_are_read() {
+        let schema = Schema::new(vec![Field::new("note", ArrowType::Utf8, true)]);
+        let schema = DFSchema::try_from(schema).unwrap();
+        let session = SessionContext::new();
+        let tested = |condition: Expr| {
+            let condition = session.create_physical_expr(condition, &schema).unwrap();
+            tested_while_reading(&condition).map(|tested| tested.to_string())
+        };
+        let matches = || ScalarUDF::new_from_impl(TextMatches::new("a+").unwrap()).call(vec![col("note")]);
+        let is_tea = || col("note").eq(lit("tea"));
+        let alone = tested(is_tea());
+        assert!(alone.is_some());
+        assert_eq!(tested(is_tea().and(not(matches()))), alone);
+        assert_eq!(tested(is_tea().or(matches())), None);
+        assert_eq!(tested(matches()), None);
+    }
 
     #[test]
     fn rule_5_7_a_pattern_may_end_in_a_comment() {

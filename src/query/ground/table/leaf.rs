@@ -24,6 +24,7 @@ use futures::stream::BoxStream;
 use crate::model::time::TimeRange;
 use crate::query::ground::annotation_definitions;
 use crate::query::ground::backwards;
+use crate::query::ground::filter::tested_while_reading;
 use crate::query::ground::first_rows;
 use crate::query::ground::in_slices::InSlicesExec;
 use crate::query::ground::in_turn::InTurnExec;
@@ -137,7 +138,11 @@ fn halved(plan: &Plan) -> Option<[Plan; 2]> {
 
 impl Rows {
     fn scan(&self) -> Result<super::Scan> {
-        let hint = (self.condition.clone()).filter(|_| self.table.is_condition_on_stored());
+        let on_stored = self
+            .condition
+            .as_ref()
+            .filter(|_| self.table.is_condition_on_stored());
+        let hint = on_stored.and_then(tested_while_reading);
         let hint = hint.map(|condition| reassign_expr_columns(condition, &self.table.storage));
         self.table.scan(&self.columns, hint.transpose()?)
     }
