@@ -306,7 +306,7 @@ const fn is_aliased(item: &SelectItem) -> bool {
     matches!(item, SelectItem::ExprWithAlias { .. })
 }
 
-const fn is_wildcard(item: &SelectItem) -> bool {
+pub(in crate::query::sql) const fn is_wildcard(item: &SelectItem) -> bool {
     matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 

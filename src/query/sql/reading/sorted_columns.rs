@@ -16,12 +16,13 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
-    Value, Visit, Visitor, VisitorMut,
+    Value, Visit, Visitor,
 };
 
 use super::short_texts::{column_cut, column_made_from, last_name};
+use crate::query::sql::naming::duplicate_names::is_wildcard;
 use crate::query::sql::naming::planned_name;
-use crate::query::sql::walking::{change_through, look_through};
+use crate::query::sql::walking::{change_expressions, look_through};
 
 /// Names such columns by their tables.
 pub(super) fn name_by_tables(query: &mut Query) {
@@ -50,7 +51,7 @@ pub(super) fn name_by_tables(query: &mut Query) {
             .iter()
             .filter(|(_, cut)| is_selected || grouped_by.have(&cut.column))
             .map(|(name, cut)| (name.as_str(), &cut.column));
-        named.extend(write_columns(&mut by.expr, columns.collect()));
+        named.extend(write_columns(&mut by.expr, &columns.collect()));
     }
     let named: HashMap<&str, &CutColumn> = cut
         .iter()
@@ -63,11 +64,9 @@ pub(super) fn name_by_tables(query: &mut Query) {
             by.expr = Expr::Value(Value::Number(position.to_string(), false).into());
         }
     }
+    let columns = named.iter().map(|(name, cut)| (*name, &cut.column)).collect();
     for condition in [&mut select.having, &mut select.qualify].into_iter().flatten() {
-        write_columns(
-            condition,
-            named.iter().map(|(name, cut)| (*name, &cut.column)).collect(),
-        );
+        write_columns(condition, &columns);
     }
 }
 
@@ -191,50 +190,20 @@ impl GroupKeys {
     }
 }
 
-/// Writes `columns` in the place of their names, and returns the names that were found. In queries within it,
-/// names mean what those queries read.
-fn write_columns(expr: &mut Expr, columns: HashMap<&str, &Expr>) -> HashSet<String> {
-    let mut writing = Writing {
-        columns,
-        within: 0,
-        found: HashSet::new(),
-    };
-    let ControlFlow::Continue(()) = change_through(expr, &mut writing);
-    writing.found
-}
-
-struct Writing<'c> {
-    columns: HashMap<&'c str, &'c Expr>,
-    /// In how many queries within the expression the walk is.
-    within: u32,
-    found: HashSet<String>,
-}
-
-impl VisitorMut for Writing<'_> {
-    type Break = Infallible;
-
-    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Infallible> {
-        self.within += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Infallible> {
-        self.within -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if let Expr::Identifier(name) = expr
-            && self.within == 0
-        {
+/// Writes `columns` in the place of their names, and returns the names that were found.
+fn write_columns(expr: &mut Expr, columns: &HashMap<&str, &Expr>) -> HashSet<String> {
+    let mut found = HashSet::new();
+    let ControlFlow::Continue(()) = change_expressions(expr, &mut |expr| -> ControlFlow<Infallible> {
+        if let Expr::Identifier(name) = expr {
             let name = planned_name(name);
-            if let Some(column) = self.columns.get(name.as_str()) {
+            if let Some(column) = columns.get(name.as_str()) {
                 *expr = (*column).clone();
-                self.found.insert(name);
+                found.insert(name);
             }
         }
         ControlFlow::Continue(())
-    }
+    });
+    found
 }
 
 /// The name that is all of `expr`.
@@ -261,10 +230,6 @@ const fn expression(item: &SelectItem) -> Option<&Expr> {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
         _ => None,
     }
-}
-
-const fn is_wildcard(item: &SelectItem) -> bool {
-    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
 #[cfg(test)]
