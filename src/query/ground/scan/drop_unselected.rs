@@ -70,6 +70,11 @@ pub(super) fn selected(rows: &RecordBatch, selection: &Selection, dead: &[Record
     {
         return Ok(rows.clone());
     }
+    if dead.is_empty()
+        && let Some(run) = selection.run(starts, ends)
+    {
+        return Ok(rows.slice(run.start, run.len()));
+    }
     let mut keep = selection.selected(starts, ends);
     if !dead.is_empty() {
         let ids = rows

@@ -53,23 +53,29 @@ impl Selection {
         Some(from.micros()..before.micros())
     }
 
+    /// The rows, given in the order of their starts, that are selected, if they follow one another and each
+    /// begins in the window. Most questions have one window, and few rows reach into it from before.
+    pub(super) fn run(&self, starts: &[i64], ends: &[i64]) -> Option<Range<usize>> {
+        let [window] = self.windows.as_ref() else {
+            return None;
+        };
+        let [earlier, begun] = self.may_intersect(window, starts);
+        // Without a way out at the first of them, so that several are compared at a time.
+        let reaches = |any, end: &i64| any | (*end > window.start().micros());
+        let any_reaches = ends.get(earlier)?.iter().fold(false, reaches);
+        (!any_reaches).then_some(begun)
+    }
+
     /// Which of the rows, given in the order of their starts, are selected. Applies the intersect rule `start
     /// < to and (end > from or start >= from)` for any window, and then `begins`. The end matters only for
     /// rows that begin before a window.
     pub(super) fn selected(&self, starts: &[i64], ends: &[i64]) -> Vec<bool> {
-        let before = |moment: Instant| starts.partition_point(|start| *start < moment.micros());
-        let rows_in = |range: &TimeRange| before(range.start())..before(range.end());
-        let all = 0..starts.len();
-        let may_begin = self.begins.as_ref().map_or(all, rows_in);
         let mut selected = vec![false; starts.len()];
         for window in self.windows.iter() {
-            let begin_in = rows_in(window);
-            let to = begin_in.end.min(may_begin.end);
-            let from = begin_in.start.clamp(may_begin.start.min(to), to);
-            if let Some(selected) = selected.get_mut(from..to) {
+            let [earlier, begun] = self.may_intersect(window, starts);
+            if let Some(selected) = selected.get_mut(begun) {
                 selected.fill(true);
             }
-            let earlier = may_begin.start.min(from)..from;
             if let (Some(selected), Some(ends)) = (selected.get_mut(earlier.clone()), ends.get(earlier)) {
                 for (selected, end) in selected.iter_mut().zip(ends) {
                     *selected |= *end > window.start().micros();
@@ -77,6 +83,17 @@ impl Selection {
             }
         }
         selected
+    }
+
+    /// The rows that begin before a window and those that begin in it, of those that may begin where they do.
+    fn may_intersect(&self, window: &TimeRange, starts: &[i64]) -> [Range<usize>; 2] {
+        let before = |moment: Instant| starts.partition_point(|start| *start < moment.micros());
+        let rows_in = |range: &TimeRange| before(range.start())..before(range.end());
+        let may_begin = self.begins.as_ref().map_or(0..starts.len(), rows_in);
+        let begin_in = rows_in(window);
+        let to = begin_in.end.min(may_begin.end);
+        let from = begin_in.start.clamp(may_begin.start.min(to), to);
+        [may_begin.start.min(from)..from, from..to]
     }
 
     /// The same rule as a condition.
@@ -206,6 +223,10 @@ mod tests {
             prop_assert_eq!(&met(&selection.condition(rows.schema_ref()).unwrap(), &rows), &selected);
             let reaching = met(&selection.reaching(rows.schema_ref()).unwrap(), &rows);
             prop_assert_eq!(&reaching, &selected);
+            if let Some(run) = selection.run(&starts, &ends) {
+                let in_run: Vec<_> = (0..times.len()).map(|row| run.contains(&row)).collect();
+                prop_assert_eq!(&in_run, &selected);
+            }
             let any = selected.contains(&true);
             let least = |of: fn(&(i64, i64)) -> i64| {
                 Instant::from_micros(times.iter().map(of).min().unwrap())
