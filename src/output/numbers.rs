@@ -4,8 +4,10 @@
 //! column. Very large and very small numbers have an exponent (`1e16`, `1.5e-7`), which JSON and every reader
 //! of CSV allow. Numbers that are not finite have no text.
 
-/// Below this, a float times a thousand is exact enough to decide whether it has at most three decimals.
-const PLAIN_LIMIT: f64 = 1e12;
+/// Below this, a float with six decimals has at most 15 significant digits.
+const PLAIN_LIMIT: f64 = 1e9;
+/// A number of fewer millionths has an exponent.
+const LEAST_PLAIN_MILLIONTHS: u64 = 10;
 
 pub(super) fn write_integer(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
@@ -34,38 +36,47 @@ pub(super) fn write_single(value: f32, out: &mut Vec<u8>) -> bool {
     value.is_finite()
 }
 
-/// Writes a float with at most three decimals, as most measurements have, by the digits of an integer.
+/// Writes a float with at most six decimals, as measurements and coordinates have, as the digits of an
+/// integer.
 ///
 /// With fewer than 16 significant digits, a decimal that reads back as `value` is the only one that short, so
-/// it is also the shortest.
+/// it is also the shortest. The quotient is what it reads back as, since both numbers are exact.
 #[expect(
     clippy::float_cmp,
     reason = "only values that are exactly such decimals are written here"
 )]
 fn write_plain(value: f64, out: &mut Vec<u8>) -> bool {
-    let thousandths = value * 1000.0;
-    let whole = thousandths as i64;
-    let exact = whole as f64 == thousandths && whole as f64 / 1000.0 == value;
-    if !exact || (whole == 0 && value.is_sign_negative()) {
+    let millionths = value * 1e6;
+    let whole = (millionths + 0.5_f64.copysign(millionths)) as i64;
+    // What the product may have lost. Others are spared the division, which takes longest.
+    let is_near = (millionths - whole as f64).abs() <= millionths.abs() * (2.0 * f64::EPSILON);
+    let digits = whole.unsigned_abs();
+    let is_plain = digits >= LEAST_PLAIN_MILLIONTHS || (digits == 0 && value.is_sign_positive());
+    if !is_near || !is_plain || whole as f64 / 1e6 != value {
         return false;
     }
     if whole < 0 {
         out.push(b'-');
     }
-    let digits = whole.unsigned_abs();
-    write_unsigned(digits / 1_000, out);
-    let rest = (digits % 1_000) as u16;
-    let [tenths, hundredths, thousandths] =
-        [rest / 100, rest / 10 % 10, rest % 10].map(|digit| b'0' + digit as u8);
-    // Trailing zeros are dropped, except in the first decimal.
-    if rest.is_multiple_of(100) {
-        out.extend_from_slice(&[b'.', tenths]);
-    } else if rest.is_multiple_of(10) {
-        out.extend_from_slice(&[b'.', tenths, hundredths]);
-    } else {
-        out.extend_from_slice(&[b'.', tenths, hundredths, thousandths]);
-    }
+    write_unsigned(digits / 1_000_000, out);
+    write_decimals((digits % 1_000_000) as u32, out);
     true
+}
+
+/// Writes millionths behind a point, without the zeros at the end, except in the first decimal.
+fn write_decimals(millionths: u32, out: &mut Vec<u8>) {
+    if millionths.is_multiple_of(100_000) {
+        out.extend_from_slice(&[b'.', b'0' + (millionths / 100_000) as u8]);
+        return;
+    }
+    let mut text = *b".000000";
+    let mut rest = millionths;
+    for digit in text.iter_mut().skip(1).rev() {
+        *digit += (rest % 10) as u8;
+        rest /= 10;
+    }
+    let zeros = text.iter().rev().take_while(|digit| **digit == b'0').count();
+    out.extend_from_slice(&text[..text.len() - zeros]);
 }
 
 #[cfg(test)]
@@ -90,6 +101,12 @@ mod tests {
             72.1,
             0.001,
             -3.07,
+            64.146_613,
+            -21.942_6,
+            0.000_01,
+            0.000_001,
+            999_999_999.999_999,
+            1e9,
             1e15,
             1e16,
             1.5e-7,
@@ -109,6 +126,12 @@ mod tests {
             "72.1",
             "0.001",
             "-3.07",
+            "64.146613",
+            "-21.9426",
+            "0.00001",
+            "1e-6",
+            "999999999.999999",
+            "1000000000.0",
             "1000000000000000.0",
             "1e16",
             "1.5e-7",
@@ -141,10 +164,11 @@ mod tests {
 
         #[test]
         fn every_measurement_reads_back_and_is_the_shortest(
-            digits in -10_000_000_000i64..10_000_000_000,
-            decimals in 0i32..6
+            digits in -10_000_000_000_000_000i64..10_000_000_000_000_000,
+            fewer in 0_u32..16,
+            decimals in 0i32..9
         ) {
-            let value = digits as f64 / 10f64.powi(decimals);
+            let value = (digits / 10_i64.pow(fewer)) as f64 / 10f64.powi(decimals);
             let text = double(value).unwrap();
             prop_assert_eq!(text.parse::<f64>().unwrap().to_bits(), value.to_bits());
             let mut buffer = ryu::Buffer::new();
