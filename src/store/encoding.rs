@@ -1,19 +1,16 @@
-//! Encodes pieces as Parquet: row groups, pages, encodings, compression, and what the file says about itself.
+//! Encodes pieces as Parquet: row groups, the index of ids and rollups, and what the file says about itself.
 //!
 //! The file contains everything needed to find a piece again, so that the catalogue could be rebuilt from the
 //! objects.
 
-use std::collections::HashSet;
+mod properties;
 
-use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
-use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Int64Type, Schema, SchemaRef};
-use parquet::arrow::ArrowSchemaConverter;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use arrow::array::{Array as _, RecordBatch};
+use arrow::datatypes::SchemaRef;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{KeyValue, SortingColumn};
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
-use parquet::schema::types::ColumnPath;
+use parquet::file::metadata::KeyValue;
 
+use self::properties::properties;
 use super::arrange::KeyColumns;
 use super::checksums::Summing;
 use super::errors::StoreError;
@@ -21,7 +18,6 @@ use super::id_index::writing::Indexing;
 use super::rollups::keeping::Keeping;
 use super::row_groups::RowGroups;
 use crate::catalog::records::Footer;
-use crate::model::columns::{END, ID, START};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 
@@ -39,8 +35,6 @@ const LONG_ROWS_BYTES: usize = 4 << 20;
 const LONG_ROWS_BYTES_OF_A_LEAF: usize = 16 << 10;
 /// The rows of a page: the least that a selective read decodes.
 pub(super) const PAGE_ROWS: usize = 8_192;
-/// A dictionary does not pay if more than one in this many of the first rows has a new value.
-const FEW_DIFFERENT: usize = 4;
 
 pub const PERSON_KEY: &str = "almanac.person";
 pub const DATA_TYPE_KEY: &str = "almanac.data_type";
@@ -233,116 +227,6 @@ impl Encoder {
     }
 }
 
-fn properties(
-    target: &Target,
-    piece: &str,
-    schema: &SchemaRef,
-    ahead: Ahead<'_>,
-) -> Result<WriterProperties, StoreError> {
-    let (Ahead::Some(sample) | Ahead::All(sample)) = ahead;
-    let level = ZstdLevel::try_new(1).map_err(StoreError::rows)?;
-    let mut builder = WriterProperties::builder()
-        .set_created_by("almanac".to_owned())
-        .set_compression(Compression::ZSTD(level))
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .set_data_page_row_count_limit(PAGE_ROWS)
-        .set_write_batch_size(PAGE_ROWS)
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_key_value_metadata(Some(facts(target, piece)))
-        .set_sorting_columns(Some(sorting_columns(schema)?));
-    for name in [START, END] {
-        // Pages are only ever chosen by time; for other columns the bounds of a row group are enough.
-        let column = ColumnPath::from(name);
-        builder =
-            delta(builder, column.clone()).set_column_statistics_enabled(column, EnabledStatistics::Page);
-    }
-    // Ids need no Parquet bloom filter: their index says more, in less space.
-    builder = plain(builder, ColumnPath::from(ID));
-    if let Ahead::All(rows) = ahead {
-        builder = with_constants_as_they_are(builder, rows);
-    }
-    for field in schema.fields() {
-        if [ID, START, END].contains(&field.name().as_str()) {
-            continue;
-        }
-        if let Some(values) = sample.column_by_name(field.name()) {
-            builder = encoded_by_values(builder, field, values);
-        }
-    }
-    Ok(builder.build())
-}
-
-/// What a file says of the piece in it.
-fn facts(target: &Target, piece: &str) -> Vec<KeyValue> {
-    let facts = [
-        (PERSON_KEY, target.person.to_string()),
-        (DATA_TYPE_KEY, target.data_type.0.to_string()),
-        (LAYOUT_KEY, target.layout_version.to_string()),
-        (PIECE_KEY, piece.to_owned()),
-    ];
-    let entry = |(key, value): (&str, String)| KeyValue::new(key.to_owned(), value);
-    facts.into_iter().map(entry).collect()
-}
-
-/// Chooses the encoding of a column by some of its values. Others than numbers and times keep the usual one.
-fn encoded_by_values(
-    builder: WriterPropertiesBuilder,
-    field: &Field,
-    values: &ArrayRef,
-) -> WriterPropertiesBuilder {
-    let column = ColumnPath::from(field.name().as_str());
-    if let Some(floats) = values.as_primitive_opt::<Float64Type>() {
-        if many_different(floats.values().iter().map(|value| value.to_bits())) {
-            return split(builder, column);
-        }
-    } else if let Some(integers) = values.as_primitive_opt::<Int64Type>() {
-        if many_different(integers.values().iter().map(|value| value.cast_unsigned())) {
-            return delta(builder, column);
-        }
-    } else if matches!(field.data_type(), DataType::Timestamp(..)) {
-        return delta(builder, column);
-    }
-    builder
-}
-
-/// One text in all rows is a few bytes, with nothing to compress. Setting up compression would take longer
-/// than encoding them.
-fn with_constants_as_they_are(
-    mut builder: WriterPropertiesBuilder,
-    rows: &RecordBatch,
-) -> WriterPropertiesBuilder {
-    let schema = rows.schema();
-    let mut open: Vec<(Vec<String>, &ArrayRef)> = Vec::new();
-    let named = schema.fields().iter().zip(rows.columns());
-    open.extend(named.map(|(field, column)| (vec![field.name().clone()], column)));
-    while let Some((path, column)) = open.pop() {
-        if let Some(members) = column.as_struct_opt() {
-            let named = members.fields().iter().zip(members.columns());
-            open.extend(named.map(|(field, column)| {
-                let path = path.iter().chain([field.name()]);
-                (path.cloned().collect(), column)
-            }));
-        } else if has_one_distinct_key(column) {
-            builder = builder.set_column_compression(ColumnPath::new(path), Compression::UNCOMPRESSED);
-        }
-    }
-    builder
-}
-
-/// Whether all rows of a dictionary column that have a value refer to the same one.
-fn has_one_distinct_key(column: &ArrayRef) -> bool {
-    let Some(words) = column.as_dictionary_opt::<Int32Type>() else {
-        return false;
-    };
-    let keys = words.keys();
-    if keys.null_count() == 0 {
-        return keys.values().windows(2).all(|pair| pair[0] == pair[1]);
-    }
-    let mut set = keys.iter().flatten();
-    let first = set.next();
-    set.all(|key| Some(key) == first)
-}
-
 /// The size of exactly these rows in memory, whatever larger buffers they belong to.
 pub fn bytes_of(batch: &RecordBatch) -> Result<usize, StoreError> {
     let mut bytes: usize = 0;
@@ -350,50 +234,4 @@ pub fn bytes_of(batch: &RecordBatch) -> Result<usize, StoreError> {
         bytes = bytes.saturating_add(column.to_data().get_slice_memory_size()?);
     }
     Ok(bytes)
-}
-
-fn delta(builder: WriterPropertiesBuilder, column: ColumnPath) -> WriterPropertiesBuilder {
-    builder
-        .set_column_dictionary_enabled(column.clone(), false)
-        .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED)
-}
-
-fn split(builder: WriterPropertiesBuilder, column: ColumnPath) -> WriterPropertiesBuilder {
-    builder
-        .set_column_dictionary_enabled(column.clone(), false)
-        .set_column_encoding(column, Encoding::BYTE_STREAM_SPLIT)
-}
-
-fn plain(builder: WriterPropertiesBuilder, column: ColumnPath) -> WriterPropertiesBuilder {
-    builder
-        .set_column_dictionary_enabled(column.clone(), false)
-        .set_column_encoding(column, Encoding::PLAIN)
-}
-
-fn many_different(values: impl ExactSizeIterator<Item = u64>) -> bool {
-    let sampled = values.len().min(PAGE_ROWS);
-    let mut different = HashSet::new();
-    let are_many = |value| different.insert(value) && different.len() * FEW_DIFFERENT > sampled;
-    values.take(sampled).any(are_many)
-}
-
-/// The order of the rows as Parquet describes it: leaf columns by number.
-fn sorting_columns(schema: &Schema) -> Result<Vec<SortingColumn>, StoreError> {
-    let leaves = ArrowSchemaConverter::new()
-        .convert(schema)
-        .map_err(StoreError::rows)?;
-    let leaf = |name: &str| {
-        leaves
-            .columns()
-            .iter()
-            .position(|column| column.path().parts().len() == 1 && column.name() == name)
-    };
-    let order = [START, END, ID].into_iter().filter_map(leaf);
-    Ok(order
-        .map(|leaf| SortingColumn {
-            column_idx: leaf as i32,
-            descending: false,
-            nulls_first: false,
-        })
-        .collect())
 }

@@ -1,5 +1,6 @@
 //! Writes batches into the row groups of a Parquet file as Parquet's own writer does, except that columns of
-//! one word are not encoded row by row (`constant_text`).
+//! one word are not encoded row by row (`constant_text`), and that what compression did not make smaller is
+//! no longer compressed.
 
 #[cfg(test)]
 mod tests;
@@ -10,16 +11,25 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::basic::Compression;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{ColumnChunkMetaData, KeyValue, RowGroupMetaData};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnPath;
 
 use super::constant_text;
+
+/// Compression that saves less than one in so many bytes of a column is not worth the time of its readers.
+const LITTLE_SAVED: i64 = 16;
 
 pub(super) struct RowGroups {
     file: SerializedFileWriter<Vec<u8>>,
     columns: ArrowRowGroupWriterFactory,
+    /// The columns that `columns` compresses, though the last row group became hardly smaller by it.
+    hardly_smaller: Vec<ColumnPath>,
+    /// The columns that are not compressed any more.
+    left_as_they_are: Vec<ColumnPath>,
     schema: SchemaRef,
     open: Option<OpenGroup>,
 }
@@ -52,6 +62,8 @@ impl RowGroups {
         Ok(Self {
             file,
             columns,
+            hardly_smaller: Vec::new(),
+            left_as_they_are: Vec::new(),
             schema: schema.clone(),
             open: None,
         })
@@ -88,7 +100,8 @@ impl RowGroups {
         Ok(())
     }
 
-    fn open_group(&self) -> Result<OpenGroup, ParquetError> {
+    fn open_group(&mut self) -> Result<OpenGroup, ParquetError> {
+        self.compress_what_shrinks()?;
         let number = self.file.flushed_row_groups().len();
         let leaf = |writer| Leaf {
             writer,
@@ -116,7 +129,24 @@ impl RowGroups {
                 leaf.writer.close()?.append_to_row_group(&mut group)?;
             }
         }
-        group.close()?;
+        let group = group.close()?;
+        self.hardly_smaller = hardly_smaller(&group);
+        Ok(())
+    }
+
+    /// Makes writers for the row groups to come that leave columns alone for which compression hardly paid.
+    fn compress_what_shrinks(&mut self) -> Result<(), ParquetError> {
+        if self.hardly_smaller.is_empty() {
+            return Ok(());
+        }
+        self.left_as_they_are.append(&mut self.hardly_smaller);
+        let mut properties = self.file.properties().as_ref().clone().into_builder();
+        for column in &self.left_as_they_are {
+            properties = properties.set_column_compression(column.clone(), Compression::UNCOMPRESSED);
+        }
+        // A writer of column writers has the properties of its file, so another file lends its own.
+        let lender = ArrowWriter::try_new(Vec::new(), self.schema.clone(), Some(properties.build()))?;
+        (_, self.columns) = lender.into_serialized_writer()?;
         Ok(())
     }
 
@@ -144,6 +174,19 @@ impl RowGroups {
         self.file.finish()?;
         Ok(())
     }
+}
+
+/// The columns of a row group that compression made hardly smaller.
+fn hardly_smaller(group: &RowGroupMetaData) -> Vec<ColumnPath> {
+    let is_hardly_smaller = |column: &&ColumnChunkMetaData| {
+        let saved = column
+            .uncompressed_size()
+            .saturating_sub(column.compressed_size());
+        column.compression() != Compression::UNCOMPRESSED
+            && saved.saturating_mul(LITTLE_SAVED) < column.uncompressed_size()
+    };
+    let columns = group.columns().iter().filter(is_hardly_smaller);
+    columns.map(|column| column.column_path().clone()).collect()
 }
 
 impl OpenGroup {

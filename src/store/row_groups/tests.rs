@@ -236,3 +236,34 @@ fn a_word_fills_a_row_group() {
     let batches = [batch];
     assert!(ours(&batches, properties()) == of_parquet(&batches, properties()));
 }
+
+/// Random numbers, beside numbers that repeat.
+#[test]
+fn what_compression_hardly_shrinks_is_left_as_it_is_from_the_second_row_group_on() {
+    let fields = ["random", "repeated"].map(|name| Field::new(name, DataType::Int64, false));
+    let schema = Arc::new(Schema::new(fields.to_vec()));
+    let random = (0..3_000_u64).map(|row| row.wrapping_mul(0x9e37_79b9_7f4a_7c15).cast_signed());
+    let repeated = (0..3_000).map(|row| row % 7);
+    let columns: [ArrayRef; 2] = [
+        Arc::new(Int64Array::from_iter_values(random)),
+        Arc::new(Int64Array::from_iter_values(repeated)),
+    ];
+    let batch = RecordBatch::try_new(schema.clone(), columns.to_vec()).unwrap();
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(1_000))
+        .set_dictionary_enabled(false)
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap()));
+    let mut groups = RowGroups::new(&schema, properties.build()).unwrap();
+    groups.write(&batch).unwrap();
+    groups.finish().unwrap();
+    let file = Bytes::from(std::mem::take(groups.bytes()));
+
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    let is_compressed = |column: &ColumnChunkMetaData| column.compression() != Compression::UNCOMPRESSED;
+    let row_groups = reader.metadata().row_groups().iter();
+    let row_groups = row_groups.map(|group| group.columns().iter().map(is_compressed).collect());
+    let compressed: Vec<Vec<bool>> = row_groups.collect();
+    assert_eq!(compressed, [[true, true], [false, true], [false, true]]);
+    let batches: Vec<_> = reader.build().unwrap().map(Result::unwrap).collect();
+    assert_eq!(concat_batches(&schema, &batches).unwrap(), batch);
+}
