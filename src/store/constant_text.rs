@@ -49,14 +49,20 @@ fn add_words<'c>(column: &'c ArrayRef, is_there: bool, found: &mut Vec<Option<&'
 
 fn word(column: &ArrayRef) -> Option<&str> {
     let words = column.as_dictionary_opt::<Int32Type>()?;
+    let texts = words.values().as_string_opt::<i32>()?;
     let (first, others) = words.keys().values().split_first()?;
-    if words.keys().null_count() > 0 || others.iter().any(|other| other != first) {
+    if words.keys().null_count() > 0 || !(others.iter().all(|other| other == first) || are_alike(texts)) {
         return None;
     }
-    let texts = words.values().as_string_opt::<i32>()?;
     let word = usize::try_from(*first).ok()?;
     let text = (word < texts.len() && texts.is_valid(word)).then(|| texts.value(word));
     text.filter(|text| text.len() <= LONGEST_TEXT)
+}
+
+/// Whether a dictionary has one text only, as when columns of the same word were put together.
+fn are_alike(texts: &StringArray) -> bool {
+    let first = texts.iter().next().flatten();
+    first.is_some() && texts.iter().all(|text| text == first)
 }
 
 fn leaves(data_type: &DataType) -> usize {

@@ -2,8 +2,7 @@
 //!
 //! Knows values and what readers pay for them; writes nothing.
 
-use std::collections::HashSet;
-
+use ahash::{HashSet, HashSetExt as _};
 use arrow::array::{Array as _, ArrayRef, AsArray as _, FixedSizeBinaryArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Int64Type, Schema, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;

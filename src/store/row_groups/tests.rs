@@ -237,6 +237,19 @@ fn a_word_fills_a_row_group() {
     assert!(ours(&batches, properties()) == of_parquet(&batches, properties()));
 }
 
+#[test]
+fn a_word_that_stands_twice_in_a_dictionary_is_one() {
+    let column = |words: [Option<&str>; 2]| {
+        let words = words.map(|word| word.map(str::to_owned));
+        Texts::Several(words.to_vec()).rows(10)
+    };
+    let twice = column([Some("watch"), Some("watch")]);
+    assert_eq!(constant_text::words(&twice), [Some("watch")]);
+    for several in [[Some("watch"), Some("phone")], [Some("watch"), None]] {
+        assert_eq!(constant_text::words(&column(several)), [None]);
+    }
+}
+
 /// Random numbers, beside numbers that repeat.
 #[test]
 fn what_compression_hardly_shrinks_is_left_as_it_is_from_the_second_row_group_on() {
