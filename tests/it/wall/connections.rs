@@ -1,4 +1,4 @@
-//! Who does not take an answer holds nothing: a client of HTTP/2 that asks much and takes nothing.
+//! Clients of HTTP/2 that ask much and take nothing hold nothing, and what they give up is not stored.
 
 use std::time::{Duration, Instant};
 
@@ -149,6 +149,50 @@ async fn a_client_that_asks_and_takes_back_ends_its_own_connection_only() {
     driven.abort();
     let peak = server.peak_memory();
     assert!(peak < 256, "{peak} MiB");
+}
+
+/// Sends the first of two records in HTTP/2, as a body that is announced to have both, and then what `ends`
+/// it.
+async fn half_a_body(
+    server: &Almanac,
+    person: &Person,
+    ends: impl FnOnce(&mut h2::SendStream<Bytes>, Bytes),
+) {
+    let lines = [1, 2].map(|n| format!("{}\n", heart_rate(id(n), &instant(n), 60)));
+    let request = Request::post(format!("{}/ingest/v1/record/HeartRate", server.url()))
+        .header("authorization", format!("Bearer {}", person.token()))
+        .header("content-type", "application/x-jsonl")
+        .header("content-length", lines.concat().len());
+    let stream = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+    let (client, connection) = h2::client::handshake(stream).await.unwrap();
+    let driven = tokio::spawn(connection);
+    let mut client = client.ready().await.unwrap();
+    let (answer, mut body) = client.send_request(request.body(()).unwrap(), false).unwrap();
+    let [first, second] = lines.map(Bytes::from);
+    body.send_data(first, false).unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    ends(&mut body, second);
+    // The stream is gone, or has been answered, once this is there.
+    drop(
+        tokio::time::timeout(Duration::from_secs(5), answer)
+            .await
+            .unwrap(),
+    );
+    driven.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_of_a_body_is_stored_that_its_client_gave_up() {
+    let server = Setup::default().no_upkeep().start();
+    let (whole, given_up) = (server.person(), server.person());
+    for reason in [h2::Reason::NO_ERROR, h2::Reason::CANCEL] {
+        half_a_body(&server, &given_up, |body, _| body.send_reset(reason)).await;
+    }
+    half_a_body(&server, &whole, |body, rest| body.send_data(rest, true).unwrap()).await;
+    // Long enough for what was given up, which came first.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(whole.all_samples("HeartRate").await.len(), 2);
+    assert_eq!(given_up.all_samples("HeartRate").await.len(), 0);
 }
 
 /// One frame of HTTP/2 that belongs to the connection and to no stream.
