@@ -79,8 +79,17 @@ enum Inner {
     Zstd {
         decoder: Decoder<'static>,
         buffer: Vec<u8>,
-        frame_open: bool,
+        frames: Frames,
     },
+}
+
+/// What of zstd's frames has come so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frames {
+    None,
+    /// The last one goes on.
+    Open,
+    Whole,
 }
 
 /// The first bytes of a body that should be gzip. The library says of all that is none, and of all that
@@ -140,7 +149,7 @@ impl Decompressor {
                 Inner::Zstd {
                     decoder,
                     buffer: vec![0; ZSTD_STEP],
-                    frame_open: false,
+                    frames: Frames::None,
                 }
             }
         };
@@ -198,8 +207,11 @@ impl Decompressor {
             Inner::Zstd {
                 decoder,
                 buffer,
-                frame_open,
+                frames,
             } => {
+                if chunk.is_empty() {
+                    return Ok(());
+                }
                 let mut input = InBuffer::around(chunk);
                 loop {
                     let mut output = OutBuffer::around(buffer.as_mut_slice());
@@ -207,7 +219,7 @@ impl Decompressor {
                         .run(&mut input, &mut output)
                         .map_err(|error| zstd_fault(&error))?;
                     let written = output.pos();
-                    *frame_open = hint != 0;
+                    *frames = if hint == 0 { Frames::Whole } else { Frames::Open };
                     hand_out(
                         &mut self.handed_out,
                         self.limit,
@@ -238,10 +250,15 @@ impl Decompressor {
                     .map_err(|error| beginning.damaged_at_the_end(&error))?;
                 hand_out(&mut self.handed_out, self.limit, decoder.get_ref(), &mut each)
             }
-            Inner::Zstd { frame_open: true, .. } => {
-                Err(DecompressError::NotDecompressed("it breaks off".to_owned()))
+            Inner::Zstd { frames, .. } => {
+                let reason = match frames {
+                    Frames::None => "it is empty, and so no zstd frame",
+                    Frames::Open => "it breaks off",
+                    Frames::Whole => return Ok(()),
+                };
+                Err(DecompressError::NotDecompressed(reason.to_owned()))
             }
-            Inner::Identity | Inner::Zstd { .. } => Ok(()),
+            Inner::Identity => Ok(()),
         }
     }
 }
@@ -422,6 +439,7 @@ mod tests {
             let read = |body: &[u8]| decompress(ContentEncoding::Zstd, body, chunk, u64::MAX);
             assert_eq!(read(&widest).unwrap().0, content);
             for (body, told) in [
+                (&b""[..], "it is empty"),
                 (&too_wide[..], "a window of more than 8 MiB"),
                 (&content[..], "no zstd frame"),
                 (&followed[..], "no zstd frame"),
