@@ -110,7 +110,7 @@ pub(super) async fn paired(
 pub(super) async fn mark_if_paired(settings: &Settings, stores: &UpkeepStores) -> Result<(), Failed> {
     match identity::compare(&stores.catalog, stores.objects()).await {
         Ok(()) => {
-            let keys = stores.snapshots.keys();
+            let keys = stores.keys();
             mark(settings, stores.objects(), keys.map(AsRef::as_ref)).await
         }
         // The repair tells of it.

@@ -236,7 +236,7 @@ async fn erase_everything(
         }
         // Last: until then somebody may still write for the person, and have a key made. No transaction
         // includes the keys either, so this, too, is asked immediately before.
-        if let Some(keys) = stores.snapshots.keys().filter(|_| searched.left.is_none())
+        if let Some(keys) = stores.keys().filter(|_| searched.left.is_none())
             && stores.catalog.still_under_way(erasure).await?.is_some()
         {
             keys.forget(person).await?;

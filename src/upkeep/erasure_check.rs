@@ -39,7 +39,7 @@ pub async fn traces_left(
         found.push(format!("catalogue: table {}: {} rows", trace.table, trace.rows));
     }
     in_store(stores, person, &mut left, &mut stays).await?;
-    if let Some(keys) = stores.snapshots.keys()
+    if let Some(keys) = stores.keys()
         && keys.has(person).await?
     {
         left.push("keys: the person's key".to_owned());

@@ -12,6 +12,7 @@ use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
 use crate::store::objects::ObjectStorage;
 use crate::store::orphans::delete_uncommitted;
+use crate::store::sealing::PersonKeys;
 use crate::store::snapshot::Snapshots;
 
 /// The stores, the clock and the ids. Cheap to clone.
@@ -51,6 +52,12 @@ impl UpkeepStores {
     #[must_use]
     pub fn objects(&self) -> &ObjectStorage {
         self.files.objects()
+    }
+
+    /// The keys of people, where encryption is enabled.
+    #[must_use]
+    pub const fn keys(&self) -> Option<&Arc<PersonKeys>> {
+        self.snapshots.keys()
     }
 
     /// The contents of files.
