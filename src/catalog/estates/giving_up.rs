@@ -44,6 +44,9 @@ const OF_NOTHING: [(&str, &str); 3] = [
 const BYTES_OF_NOTHING: &str = "SELECT piece FROM blobs EXCEPT SELECT piece FROM pieces";
 const OF_PERSON: &str = "WHERE person = $1";
 
+/// Partitions as their own rows say, with the checksums of these.
+type StoredPartitions = BTreeMap<TypeId, (PartitionRow, u32)>;
+
 impl Catalog {
     /// Describes what is lost of a person, as far as rows are counted. `Corrupt` if a row differs from what
     /// was written.
@@ -139,24 +142,17 @@ async fn take_partitions(
     now: Instant,
     given_up: &mut Vec<String>,
 ) -> Result<(), CatalogError> {
-    let key = || vec![id(person.0)];
-    let ledgers = session.select(&LEDGERS, OF_PERSON, key()).await?;
+    let ledgers = session.select(&LEDGERS, OF_PERSON, vec![id(person.0)]).await?;
     let ledger = ledgers
         .first()
         .map_or_else(|| Ok(Ledger::empty(person)), Ledger::of)?;
-    let mut there = CountedRows::default();
-    let mut said: BTreeMap<TypeId, (PartitionRow, u32)> = BTreeMap::new();
-    for row in session.select(&PARTITIONS, OF_PERSON, key()).await? {
-        there.gain(&[row.checksum]);
-        let partition = PartitionRow::of(&row)?;
-        said.insert(partition.data_type.clone(), (partition, row.checksum));
-    }
+    let (mut said, stored) = stored_partitions(session, person).await?;
     let in_ledger = CountedRows {
         count: ledger.partitions,
         digest: ledger.digest,
     };
-    if there != in_ledger {
-        given_up.push(difference("partitions", there, in_ledger));
+    if stored != in_ledger {
+        given_up.push(difference("partitions", stored, in_ledger));
     }
     let (found, sequence) = partitions_there(session, person, now, &said).await?;
     let mut there = CountedRows::default();
@@ -196,12 +192,26 @@ async fn take_partitions(
     Ok(())
 }
 
+/// The partitions as their own rows say, and how many there are.
+async fn stored_partitions(
+    session: &mut Session,
+    person: PersonId,
+) -> Result<(StoredPartitions, CountedRows), CatalogError> {
+    let (mut partitions, mut counted) = (StoredPartitions::new(), CountedRows::default());
+    for row in session.select(&PARTITIONS, OF_PERSON, vec![id(person.0)]).await? {
+        counted.gain(&[row.checksum]);
+        let partition = PartitionRow::of(&row)?;
+        partitions.insert(partition.data_type.clone(), (partition, row.checksum));
+    }
+    Ok((partitions, counted))
+}
+
 /// The partitions as their pieces and dead rows are, and the last number in the sequence of these.
 async fn partitions_there(
     session: &mut Session,
     person: PersonId,
     now: Instant,
-    said: &BTreeMap<TypeId, (PartitionRow, u32)>,
+    said: &StoredPartitions,
 ) -> Result<(BTreeMap<TypeId, PartitionRow>, i64), CatalogError> {
     let mut last = 0;
     let mut found: BTreeMap<TypeId, PartitionRow> = said
