@@ -4,6 +4,8 @@
 //! about its size when read. The metadata about its texts does. Knows Parquet; knows nothing of what rows
 //! mean.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -35,8 +37,14 @@ pub(super) struct MemberRows {
 
 impl MemberRows {
     pub(super) fn open(region: Region) -> Result<Self, ParquetError> {
+        // What reads the description of the columns in Arrow's own form panics at what no writer says.
+        let load = AssertUnwindSafe(|| ArrowReaderMetadata::load(&region, ArrowReaderOptions::default()));
+        let metadata = catch_unwind(load).unwrap_or_else(|_| {
+            let damaged = "the description of its columns cannot be read";
+            Err(ParquetError::General(damaged.to_owned()))
+        })?;
         Ok(Self {
-            metadata: ArrowReaderMetadata::load(&region, ArrowReaderOptions::default())?,
+            metadata,
             region,
             next: 0,
             open: None,
@@ -115,7 +123,11 @@ mod tests {
 
     use arrow::array::{ArrayRef, AsArray as _, Int64Array, StringArray};
     use arrow::datatypes::Field;
-    use parquet::arrow::ArrowWriter;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use parquet::arrow::arrow_writer::ArrowWriterOptions;
+    use parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowWriter, encode_arrow_schema};
+    use parquet::file::metadata::KeyValue;
     use parquet::file::properties::WriterProperties;
 
     use super::*;
@@ -161,6 +173,28 @@ mod tests {
             }
         }
         assert_eq!(found, notes.len());
+    }
+
+    #[test]
+    fn what_a_member_says_of_its_columns_may_be_anything() {
+        let schema = Arc::new(Schema::new(vec![Field::new("note", DataType::Utf8, true)]));
+        let said = STANDARD.decode(encode_arrow_schema(&schema)).unwrap();
+        let mut refused = 0;
+        for place in 0..said.len() {
+            let mut said = said.clone();
+            said[place] ^= 0xff;
+            let said = KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), STANDARD.encode(said));
+            let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![said]));
+            let options = ArrowWriterOptions::new()
+                .with_properties(properties.build())
+                .with_skip_arrow_metadata(true);
+            let writer = ArrowWriter::try_new_with_options(Vec::new(), Arc::clone(&schema), options).unwrap();
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(&writer.into_inner().unwrap()).unwrap();
+            let region = Region::of_file(file.reopen().unwrap()).unwrap();
+            refused += usize::from(MemberRows::open(region).is_err());
+        }
+        assert!(refused > 0);
     }
 
     #[test]
