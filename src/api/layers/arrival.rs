@@ -97,6 +97,8 @@ impl HttpBody for WatchedBody {
                 self.arrived += part.len() as u64;
             }
             if frame.is_none() && self.says_its_end && !self.body.is_end_stream() {
+                // Once.
+                self.says_its_end = false;
                 return Poll::Ready(Some(Err(GivenUp.into())));
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
