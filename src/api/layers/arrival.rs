@@ -1,6 +1,6 @@
-//! Fails bodies that stop arriving, or hardly arrive, or end before their client has said so. A client that
-//! has sent nothing for a while loses its place, and so does one that makes us wait much longer than the
-//! slowest of lines would need for what it sent.
+//! Fails bodies that stop arriving, or hardly arrive. A client that has sent nothing for a while loses its
+//! place, and so does one that makes us wait much longer than the slowest of lines would need for what it
+//! sent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -8,27 +8,19 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
-use axum::http::Version;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Bytes per second on the slowest line that anybody still has.
 const SLOWEST_RATE: u64 = 1 << 10;
 
-/// The request, with a body that fails when nothing of it arrives for `limit`, or too little, or when it
-/// breaks off.
+/// The request, with a body that fails when nothing of it arrives for `limit`, or too little.
 #[must_use]
 pub fn awaited(request: Request, limit: Duration) -> Request {
     if request.body().is_end_stream() {
         return request;
     }
-    let says_its_end = request.version() == Version::HTTP_2;
-    request.map(|body| {
-        Body::new(WatchedBody {
-            says_its_end,
-            ..WatchedBody::new(body, limit)
-        })
-    })
+    request.map(|body| Body::new(WatchedBody::new(body, limit)))
 }
 
 /// The body's next part did not arrive in time.
@@ -36,23 +28,15 @@ pub fn awaited(request: Request, limit: Duration) -> Request {
 #[error("the body of the request stopped arriving")]
 pub struct Stalled;
 
-/// The client gave the request up while it sent the body.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the request was given up before its body had ended")]
-struct GivenUp;
-
 /// Whether reading a body failed because it stopped arriving.
 #[must_use]
 pub fn is_stalled(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(<dyn std::error::Error>::is::<Stalled>)
 }
 
-/// A body that fails when nothing of it arrives for too long, or too little, or when it breaks off.
+/// A body that fails when nothing of it arrives for too long, or too little.
 struct WatchedBody {
     body: Body,
-    /// Whether a body that has ended says so. In HTTP/2 a client that gives a request up without calling it
-    /// an error (`NO_ERROR`) ends the body as if it were complete.
-    says_its_end: bool,
     limit: Duration,
     arrived: u64,
     /// How long we have waited for its client so far.
@@ -66,7 +50,6 @@ impl WatchedBody {
     const fn new(body: Body, limit: Duration) -> Self {
         Self {
             body,
-            says_its_end: false,
             limit,
             arrived: 0,
             waited: Duration::ZERO,
@@ -95,11 +78,6 @@ impl HttpBody for WatchedBody {
             }
             if let Some(part) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
                 self.arrived += part.len() as u64;
-            }
-            if frame.is_none() && self.says_its_end && !self.body.is_end_stream() {
-                // Once.
-                self.says_its_end = false;
-                return Poll::Ready(Some(Err(GivenUp.into())));
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
@@ -137,22 +115,6 @@ mod tests {
         assert_eq!(parts.next().await.unwrap().unwrap(), "half");
         let error = parts.next().await.unwrap().unwrap_err();
         assert!(is_stalled(&error), "{error}");
-    }
-
-    #[tokio::test]
-    async fn a_body_that_does_not_say_its_end_fails_where_bodies_do() {
-        let is_whole = async |body: Body, says_its_end| {
-            let watched = WatchedBody {
-                says_its_end,
-                ..WatchedBody::new(body, Duration::from_secs(1))
-            };
-            let parts: Vec<_> = Body::new(watched).into_data_stream().collect().await;
-            parts.iter().all(Result::is_ok)
-        };
-        let parts = || futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"half"))]);
-        assert!(is_whole(Body::from("whole"), true).await);
-        assert!(is_whole(Body::from_stream(parts()), false).await);
-        assert!(!is_whole(Body::from_stream(parts()), true).await);
     }
 
     #[test]

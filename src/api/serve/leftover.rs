@@ -1,4 +1,4 @@
-//! Handles what is left of a request's body when its answer is ready.
+//! Handles what is left of a request's body when its answer is ready, and bodies that their client gave up.
 //!
 //! A request may be answered before its body is read: a stranger's records are not read. The rest then stands
 //! where the connection's next request would begin, and closing a connection under a client that is still
@@ -40,7 +40,12 @@ pub(super) async fn answer(router: Router, request: Request<Incoming>, patience:
     }
     let waits_to_be_asked = expects_to_be_asked(request.headers());
     let (sender, mut left) = oneshot::channel();
-    let watched = request.map(|body| Body::new(Watched::new(Body::new(body), sender)));
+    let watched = request.map(|body| {
+        Body::new(Watched {
+            says_its_end: !one_at_a_time,
+            ..Watched::new(Body::new(body), sender)
+        })
+    });
     let mut response = run(router, watched).await;
     let Ok(mut rest) = left.try_recv() else {
         return response;
@@ -101,9 +106,17 @@ impl Rest {
     }
 }
 
-/// A body that hands over its unread part when it is dropped.
+/// The client gave the request up while it sent the body.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the request was given up before its body had ended")]
+struct GivenUp;
+
+/// A body that hands over its unread part when it is dropped, and fails if its client gives it up.
 struct Watched {
     body: Option<Body>,
+    /// Whether a body that has ended says so. In HTTP/2 a client that gives a request up without calling it
+    /// an error (`NO_ERROR`) ends the body as if it were complete.
+    says_its_end: bool,
     begun: bool,
     left: Option<oneshot::Sender<Rest>>,
 }
@@ -112,6 +125,7 @@ impl Watched {
     const fn new(body: Body, left: oneshot::Sender<Rest>) -> Self {
         Self {
             body: Some(body),
+            says_its_end: false,
             begun: false,
             left: Some(left),
         }
@@ -130,11 +144,16 @@ impl HttpBody for Watched {
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
         };
-        let next = ready!(Pin::new(body).poll_frame(context));
+        let next = ready!(Pin::new(&mut *body).poll_frame(context));
+        let is_given_up = next.is_none() && !body.is_end_stream() && self.says_its_end;
         if !matches!(next, Some(Ok(_))) {
             self.body = None;
         }
-        Poll::Ready(next)
+        Poll::Ready(if is_given_up {
+            Some(Err(axum::Error::new(GivenUp)))
+        } else {
+            next
+        })
     }
 
     fn is_end_stream(&self) -> bool {
