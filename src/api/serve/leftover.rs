@@ -41,10 +41,9 @@ pub(super) async fn answer(router: Router, request: Request<Incoming>, patience:
     let waits_to_be_asked = expects_to_be_asked(request.headers());
     let (sender, mut left) = oneshot::channel();
     let watched = request.map(|body| {
-        Body::new(Watched {
-            says_its_end: !one_at_a_time,
-            ..Watched::new(Body::new(body), sender)
-        })
+        let mut watched = Watched::new(Body::new(body), sender);
+        watched.says_its_end = !one_at_a_time;
+        Body::new(watched)
     });
     let mut response = run(router, watched).await;
     let Ok(mut rest) = left.try_recv() else {
